@@ -1,0 +1,160 @@
+/*
+ * engine.h - virtual time: arrivals, aborts, steps; and the interfaces of source and sink.
+ *
+ * At a step: arrivals due, aborts due, schedule, step row, the model runs (time passes), tokens,
+ * finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
+ * nothing was aborted in it.
+ */
+#ifndef PAGEDKV_ENGINE_H
+#define PAGEDKV_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/err.h"
+#include "pagedkv/model.h"
+#include "pagedkv/request.h"
+#include "pagedkv/sched.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where requests come from. */
+struct pkv_source {
+    /* 1 and a row, 0 at the end, -1 with an error. Rows come in time order, numbered from 0; what
+     * the spec points to lives until the next call. */
+    int (*next)(void *ctx, struct pkv_request_spec *out, struct pkv_err *err);
+    void *ctx;
+};
+
+/* The columns of steps.csv, in their order. Counts are taken right after scheduling, but for
+ * free_blocks_end and finished. */
+#define PKV_STEP_COLUMNS(X)                                                                   \
+    X(step) X(time_ns) X(dur_ns) X(waiting) X(running) X(free_blocks) X(used_blocks)          \
+    X(cached_blocks) X(free_blocks_end) X(admitted) X(resumed) X(preempted) X(finished)       \
+    X(rejected) X(aborted) X(preemptions_total) X(sched_tokens) X(prefill_tokens)             \
+    X(decode_tokens) X(recomputed_tokens) X(hit_tokens) X(evicted_blocks) X(stored_tokens)    \
+    X(context_tokens) X(swapped_out_blocks) X(swapped_in_blocks) X(max_gap_ns) X(limit)
+
+struct pkv_step_row {
+#define PKV_FIELD(name) int64_t name;
+    PKV_STEP_COLUMNS(PKV_FIELD)
+#undef PKV_FIELD
+    /* Not printed: for the figures. Gaps of exactly `gap_ns` closed in this tick by regular_gaps
+     * requests; others come through on_gap. */
+    int64_t regular_gap_ns, regular_gaps;
+    int64_t output_tokens;          /* tokens that came out */
+};
+
+/* One request at its end. Times are PKV_NO_TIME where the thing never happened. */
+struct pkv_request_row {
+    const struct pkv_request *request;   /* its fields as they stand; gone after the call */
+    enum pkv_request_status status;
+    const char *reason;                  /* "" unless rejected or unfinished */
+    int64_t finish_ns;                   /* end or abort; PKV_NO_TIME for rejected and unfinished */
+};
+
+#define PKV_EVENT_KINDS(X)                                                      \
+    X(PKV_EVENT_ARRIVE, "arrive") X(PKV_EVENT_REJECT, "reject")                 \
+    X(PKV_EVENT_ADMIT, "admit") X(PKV_EVENT_RESUME, "resume")                   \
+    X(PKV_EVENT_BLOCKED, "blocked") X(PKV_EVENT_PREEMPT, "preempt")             \
+    X(PKV_EVENT_FIRST_TOKEN, "first_token") X(PKV_EVENT_FINISH, "finish")       \
+    X(PKV_EVENT_ABORT, "abort")
+
+enum pkv_event_kind {
+#define PKV_ENUM(sym, word) sym,
+    PKV_EVENT_KINDS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_EVENT_KIND_COUNT
+};
+const char *pkv_event_kind_name(enum pkv_event_kind kind);
+
+#define PKV_MAX_HOLDERS 5u
+struct pkv_holder { const struct pkv_request *request; uint32_t num_blocks; };
+
+/* One thing that happened to one request. Fields beyond the first four by kind, else 0. */
+struct pkv_event {
+    enum pkv_event_kind kind;
+    int64_t time_ns;
+    uint64_t step;                        /* the step it belongs to */
+    const struct pkv_request *request;
+    const char *reason;                   /* reject */
+    enum pkv_limit limit;                 /* blocked */
+    uint64_t need_blocks;                 /* admit, resume, blocked */
+    uint32_t free_blocks;                 /* the same */
+    uint32_t hit_tokens, sched_tokens;    /* admit, resume */
+    struct pkv_holder holders[PKV_MAX_HOLDERS];   /* blocked: most blocks first, ties by row */
+    size_t num_holders;
+    const struct pkv_request *grower;     /* preempt: for whom */
+    uint32_t freed_blocks, lost_tokens;   /* preempt, abort */
+    enum pkv_request_status was;          /* abort */
+};
+
+/* Where results go. Any call may be NULL. A call that returns int ends the run with -1. Order
+ * within a step: event*, planned, (request | event | gap)*, step. */
+struct pkv_sink {
+    int (*event)(void *ctx, const struct pkv_event *event, struct pkv_err *err);
+    int (*planned)(void *ctx, struct pkv_sched *sched, const struct pkv_plan *plan,
+                   struct pkv_err *err);
+    int (*request)(void *ctx, const struct pkv_request_row *row, struct pkv_err *err);
+    void (*gap)(void *ctx, int64_t gap_ns);      /* a gap between two tokens, not the regular one */
+    int (*step)(void *ctx, struct pkv_sched *sched, const struct pkv_step_row *row,
+                struct pkv_err *err);
+    void *ctx;
+};
+#define PKV_MAX_SINKS 8u
+
+/* How a run ended. */
+enum pkv_outcome {
+    PKV_OUTCOME_DONE,          /* all requests ended */
+    PKV_OUTCOME_STUCK,         /* nothing can change any more */
+    PKV_OUTCOME_LIVELOCK,      /* one request preempts itself for ever */
+    PKV_OUTCOME_INTERRUPTED,   /* should_stop said so */
+    PKV_OUTCOME_MAX_STEPS
+};
+
+struct pkv_engine_config {
+    struct pkv_sched_config sched;
+    struct pkv_step_time step_time;
+    struct pkv_source source;
+    struct pkv_sink sinks[PKV_MAX_SINKS];
+    size_t num_sinks;
+    bool every_step;             /* never let one row stand for a stretch in which nothing changes */
+    uint32_t stuck_steps;        /* idle rows before a run that cannot go on ends; at least 1 */
+    uint64_t max_steps;          /* 0 = no limit */
+    bool check;                  /* recount all invariants after every step */
+    bool log_evicted;            /* keep the ids of evicted blocks of a step (for planned) */
+    bool (*should_stop)(void *ctx);   /* NULL = never; asked once a step */
+    void *stop_ctx;
+};
+
+/* All the numbers that only the engine knows. */
+struct pkv_engine_figures {
+    enum pkv_outcome outcome;
+    uint64_t num_steps;
+    int64_t first_arrival_ns, end_ns;     /* PKV_NO_TIME when nothing arrived / ran */
+    uint64_t arrived, completed, rejected, aborted, unfinished;
+    uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
+    uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
+    uint64_t preemptions;
+    struct pkv_cache_figures cache;
+    char diagnosis[1024];                 /* one or more sentences when stuck or in a livelock */
+};
+
+struct pkv_engine;
+
+struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, struct pkv_err *err);
+void pkv_engine_destroy(struct pkv_engine *engine);
+
+/* Run to the end. Requests still live then are given to the sinks as unfinished.
+ *   returns  0 with the outcome in the figures, or -1: the source's error, a sink's, memory, audit.
+ *            The figures stand in both cases. */
+int pkv_engine_run(struct pkv_engine *engine, struct pkv_err *err);
+const struct pkv_engine_figures *pkv_engine_figures(const struct pkv_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

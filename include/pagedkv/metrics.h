@@ -1,0 +1,115 @@
+/*
+ * metrics.h - what a run leaves behind: step log, request log, event log, figures. Sinks of the
+ * engine.
+ */
+#ifndef PAGEDKV_METRICS_H
+#define PAGEDKV_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/engine.h"
+#include "pagedkv/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Counts with at most 2^-10 relative error: values below 2048 exactly, above in 1024 buckets a
+ * power of two. Percentiles are nearest rank, upper edge of the bucket (never above the maximum). */
+struct pkv_histogram;
+struct pkv_histogram *pkv_histogram_create(struct pkv_err *err);
+void pkv_histogram_destroy(struct pkv_histogram *h);
+/* 0, or -1 with PKV_ERR_MEMORY */
+int pkv_histogram_add(struct pkv_histogram *h, int64_t value, uint64_t count, struct pkv_err *err);
+
+struct pkv_distribution {
+    uint64_t count;
+    __int128 sum;                        /* exact */
+    int64_t p50, p90, p95, p99, max;     /* 0 when count is 0 */
+};
+void pkv_histogram_read(const struct pkv_histogram *h, struct pkv_distribution *out);
+
+/* The numbers of summary.json. Shares are time weighted over first arrival .. end of last step. */
+struct pkv_summary {
+    struct pkv_engine_figures engine;
+    int64_t makespan_ns;
+    uint64_t peak_used_blocks, peak_waiting, peak_running;
+    double mean_used_frac, mean_slot_use_frac, mean_running, mean_waiting;
+    struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
+    double requests_per_s, output_tokens_per_s;
+    double limit_frac[PKV_LIMIT_COUNT];
+    bool has_targets;
+    int64_t target_ttft_ns, target_itl_ns;
+    uint64_t good_requests, good_output_tokens;    /* within both targets */
+};
+
+/* A series over time in PKV_SERIES_POINTS equal stretches, each with its smallest and largest
+ * value, for pictures. The stretch doubles as the run goes on, so memory is fixed. */
+#define PKV_SERIES_POINTS 512u
+struct pkv_series_point {
+    int64_t begin_ns, end_ns;
+    int64_t min_free, max_free, min_waiting, max_waiting, min_running, max_running, preemptions;
+};
+
+enum pkv_file {
+    PKV_FILE_STEPS = 1, PKV_FILE_REQUESTS = 2, PKV_FILE_EVENTS = 4, PKV_FILE_SUMMARY = 8,
+    PKV_FILE_SCENARIO = 16
+};
+
+struct pkv_metrics_config {
+    const char *dir;              /* NULL = no files */
+    unsigned files;               /* of enum pkv_file */
+    uint64_t every;               /* every nth step row; 0 or 1 = all */
+    bool on_change;               /* only rows in which a count differs from the last kept row */
+    uint32_t block_size;          /* of the first group */
+    uint32_t num_gpu_blocks;
+    int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
+};
+
+struct pkv_metrics;
+/* Opens the files aside. errors: PKV_ERR_INPUT (directory, file), PKV_ERR_MEMORY */
+struct pkv_metrics *pkv_metrics_create(const struct pkv_metrics_config *config,
+                                       struct pkv_err *err);
+void pkv_metrics_destroy(struct pkv_metrics *metrics);   /* drops files not yet finished */
+struct pkv_sink pkv_metrics_sink(struct pkv_metrics *metrics);
+
+struct pkv_run_info {
+    const char *version;
+    uint64_t seed;
+    const char *scenario_sha256;  /* hex */
+    const char *scenario_yaml;    /* resolved; written to scenario.yaml */
+    int64_t wall_ns;
+};
+/* Compute the summary, write summary.json and scenario.yaml, rename all files. Also after a run
+ * that failed or was interrupted: what was done is kept. */
+int pkv_metrics_finish(struct pkv_metrics *metrics, const struct pkv_engine_figures *figures,
+                       const struct pkv_run_info *info, struct pkv_err *err);
+const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics);
+/* The stretches so far, in time order. */
+size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_point *out,
+                          size_t room);
+
+/* The step log in the form that recordings of the engine have: one JSON line a step, given to
+ * `line` without its newline. full = also queues, block ids and evictions. */
+struct pkv_engine_log_config {
+    int64_t step_ns;              /* step number = time / step_ns */
+    bool full;
+    bool brief;                   /* the fields of a trace recording: no aborted, no cached_blocks */
+    int (*line)(void *ctx, const char *text, size_t length, struct pkv_err *err);
+    void *ctx;
+};
+struct pkv_engine_log;
+struct pkv_engine_log *pkv_engine_log_create(const struct pkv_engine_log_config *config,
+                                             struct pkv_err *err);
+void pkv_engine_log_destroy(struct pkv_engine_log *log);
+struct pkv_sink pkv_engine_log_sink(struct pkv_engine_log *log);
+/* The closing record of a run that got stuck. */
+int pkv_engine_log_stuck(struct pkv_engine_log *log, uint64_t step, size_t num_waiting,
+                         size_t num_running, struct pkv_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

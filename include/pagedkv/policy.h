@@ -1,0 +1,172 @@
+/*
+ * policy.h - the choices a scheduler is made of, each an ops struct, and the presets that bundle
+ * them.
+ *
+ * A policy is one file in src/policy and one word in the list of src/meson.build. It sees a
+ * read-only view and returns a choice; it never moves a block or a request. A program may hand in
+ * ops of its own: the scheduler takes pointers, the registry only maps words to them.
+ *
+ * Choices are pure: const state and the view. State that learns has one door, observe().
+ */
+#ifndef PAGEDKV_POLICY_H
+#define PAGEDKV_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/cache.h"
+#include "pagedkv/request.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PKV_CHOICES(X)                                                                  \
+    X(PKV_CHOICE_ORDER, "order", "whom to look at first among the waiting")             \
+    X(PKV_CHOICE_ADMIT, "admit", "may this one start now")                              \
+    X(PKV_CHOICE_ON_BLOCKED, "on_blocked", "what a refused one does to those behind it") \
+    X(PKV_CHOICE_PREEMPT, "preempt", "whom to give up when running requests need blocks") \
+    X(PKV_CHOICE_ON_PREEMPT, "on_preempt", "what becomes of the blocks of the one given up") \
+    X(PKV_CHOICE_REQUEUE, "requeue", "where the one given up waits again")              \
+    X(PKV_CHOICE_GROW, "grow", "how a shortage is walked through")                      \
+    X(PKV_CHOICE_PUBLISH, "publish", "when a full block answers look-ups")              \
+    X(PKV_CHOICE_MIX, "mix", "which of growth and admission a step runs")               \
+    X(PKV_CHOICE_EVICT, "evict", "which free block is taken")                           \
+    X(PKV_CHOICE_CACHE, "cache", "how identities are kept")                             \
+    X(PKV_CHOICE_LAYOUT, "layout", "how blocks lie in memory")
+
+enum pkv_choice {
+#define PKV_ENUM(sym, word, summary) sym,
+    PKV_CHOICES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_CHOICE_COUNT
+};
+const char *pkv_choice_name(enum pkv_choice choice);
+const char *pkv_choice_summary(enum pkv_choice choice);
+
+/* What a policy sees. All borrowed, all const. */
+struct pkv_sched_view {
+    const struct pkv_cache *cache;
+    struct pkv_request *const *running;    /* [num_running], in admission order */
+    size_t num_running;
+    size_t num_waiting;
+    uint32_t num_free_blocks;
+    uint32_t num_blocks;
+    uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
+    uint32_t max_model_len;                /* UINT32_MAX = none */
+    uint64_t step;
+    uint64_t seed;
+};
+
+/* One waiting request under consideration. */
+struct pkv_candidate {
+    const struct pkv_request *request;
+    const struct pkv_hit *hit;
+    uint32_t num_tokens;                   /* it would be scheduled in this step */
+    uint32_t num_positions;                /* it would hold after this step, lookahead included */
+    uint32_t need_blocks;                  /* free blocks that takes */
+};
+
+enum pkv_admit_verdict {
+    PKV_ADMIT,        /* as proposed */
+    PKV_ADMIT_BLOCKS, /* no: not even this step's blocks are there */
+    PKV_ADMIT_GATE    /* no: gate, watermark or reserve; this step's blocks would be there */
+};
+
+/* The key of a waiting request: smaller first, equal ones by arrival. */
+struct pkv_order_ops {
+    struct pkv_policy_info info;
+    bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
+    bool by_arrival;         /* the order of arrival itself; the key is 0 for all */
+    int64_t (*key)(const struct pkv_sched_view *view, const struct pkv_request *r);
+};
+
+/* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */
+struct pkv_admit_ops {
+    struct pkv_policy_info info;
+    size_t pass_size;
+    void (*begin)(const struct pkv_sched_view *view, void *pass);
+    /* *need_blocks is c->need_blocks at first; a policy that asks for more raises it to what it
+     * asked for, all counted, so that a wait can be explained. */
+    enum pkv_admit_verdict (*consider)(const struct pkv_sched_view *view, void *pass,
+                                       const struct pkv_candidate *c, uint64_t *need_blocks);
+    void (*took)(const struct pkv_sched_view *view, void *pass, const struct pkv_candidate *c);
+    /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
+    uint64_t (*positions_wanted)(const struct pkv_request *r);
+};
+
+struct pkv_on_blocked_ops {
+    struct pkv_policy_info info;
+    /* May those behind a refused one be looked at? param is the value of its first parameter. */
+    bool (*goes_on)(const struct pkv_request *refused, int64_t param);
+};
+
+struct pkv_preempt_ops {
+    struct pkv_policy_info info;
+    /* Index in view->running of the one to give up, so that `grower` can grow; SIZE_MAX = nobody. */
+    size_t (*pick)(const struct pkv_sched_view *view, const struct pkv_request *grower);
+};
+
+enum pkv_place { PKV_PLACE_FRONT, PKV_PLACE_TAIL, PKV_PLACE_BY_ORDER };
+struct pkv_requeue_ops { struct pkv_policy_info info; enum pkv_place place; };
+
+enum pkv_on_preempt { PKV_ON_PREEMPT_RECOMPUTE };
+struct pkv_on_preempt_ops { struct pkv_policy_info info; enum pkv_on_preempt action; };
+
+enum pkv_grow { PKV_GROW_ONE_BY_ONE };
+struct pkv_grow_ops { struct pkv_policy_info info; enum pkv_grow shape; };
+
+struct pkv_publish_ops { struct pkv_policy_info info; enum pkv_publish when; };
+
+/* Which halves of a step run; both may. */
+struct pkv_mix { bool grow, admit; };
+struct pkv_mix_ops {
+    struct pkv_policy_info info;
+    struct pkv_mix (*choose)(const struct pkv_sched_view *view);
+};
+
+enum pkv_cache_kind { PKV_CACHE_BLOCKS };
+struct pkv_cache_kind_ops { struct pkv_policy_info info; enum pkv_cache_kind kind; };
+
+/* One value of each choice, and the value of its parameters. */
+struct pkv_policies {
+    const struct pkv_order_ops *order;
+    const struct pkv_admit_ops *admit;
+    const struct pkv_on_blocked_ops *on_blocked;
+    const struct pkv_preempt_ops *preempt;
+    const struct pkv_on_preempt_ops *on_preempt;
+    const struct pkv_requeue_ops *requeue;
+    const struct pkv_grow_ops *grow;
+    const struct pkv_publish_ops *publish;
+    const struct pkv_mix_ops *mix;
+    const struct pkv_evict_ops *evict;
+    const struct pkv_cache_kind_ops *cache;
+    const struct pkv_layout_ops *layout;
+    int64_t on_blocked_param;
+};
+
+/* The registry. list gives all policies of a choice in the order of src/meson.build, the first
+ * being what preset vllm uses. The returned info is the first member of that choice's ops. */
+const struct pkv_policy_info *const *pkv_policy_list(enum pkv_choice choice, size_t *out_num);
+const struct pkv_policy_info *pkv_policy_find(enum pkv_choice choice, const char *name);
+/* Put a policy of the registry in its place. */
+void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
+                      const struct pkv_policy_info *info);
+const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *policies,
+                                               enum pkv_choice choice);
+
+/* Presets are data: keys of the scheduler section of a scenario and their values. */
+struct pkv_preset_setting { const char *key, *value; };
+struct pkv_preset {
+    const char *name, *summary, *source;   /* source names commit and date */
+    const struct pkv_preset_setting *settings;
+    size_t num_settings;
+};
+const struct pkv_preset *const *pkv_preset_list(size_t *out_num);
+const struct pkv_preset *pkv_preset_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/*
+ * request.h - a request: what was asked, where it stands, and what it met on the way.
+ *
+ * A spec is a plain value made by a source (trace.h). A request is the engine's record of a live
+ * one. Its status has one writer, pkv_request_set_status(), which knows the allowed ways.
+ */
+#ifndef PAGEDKV_REQUEST_H
+#define PAGEDKV_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/cache.h"
+#include "pagedkv/err.h"
+#include "pagedkv/heap_node.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PKV_NO_TIME INT64_MIN
+
+/* One row of traffic. Pointers are borrowed until the source gives its next row. */
+struct pkv_request_spec {
+    uint64_t row;                   /* from 0, in the order of the source; breaks every tie */
+    const char *id;                 /* NULL = the row number */
+    const char *tenant;             /* NULL = none */
+    int64_t arrival_ns;             /* never falls from row to row */
+    int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME */
+    int64_t deadline_ns;            /* or PKV_NO_TIME */
+    int64_t priority;               /* smaller = sooner */
+    uint32_t num_prompt_tokens;     /* > 0; the sum of the prompt spans */
+    uint32_t num_output_tokens;     /* what it will really produce; 0 = none */
+    uint32_t max_tokens;            /* what the scheduler is told */
+    struct pkv_content content;
+};
+
+#define PKV_REQUEST_STATUSES(X)                                             \
+    X(PKV_REQUEST_WAITING, "waiting")      /* never admitted, holds no block */  \
+    X(PKV_REQUEST_RUNNING, "running")      /* holds blocks, gets tokens */       \
+    X(PKV_REQUEST_PREEMPTED, "preempted")  /* lost its blocks, waits again */    \
+    X(PKV_REQUEST_COMPLETED, "completed")                                       \
+    X(PKV_REQUEST_ABORTED, "aborted")                                           \
+    X(PKV_REQUEST_REJECTED, "rejected")    /* can never run; refused on arrival */ \
+    X(PKV_REQUEST_UNFINISHED, "unfinished") /* still live when the run ended */
+
+enum pkv_request_status {
+#define PKV_ENUM(sym, word) sym,
+    PKV_REQUEST_STATUSES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_REQUEST_STATUS_COUNT
+};
+const char *pkv_request_status_name(enum pkv_request_status status);
+
+struct pkv_request {
+    struct pkv_seq seq;
+    uint32_t num_emitted;          /* generated tokens */
+    uint32_t num_output_tokens;    /* the truth; at least 1 even for one that emits none */
+    uint32_t num_highest_tokens;   /* most positions ever computed, those of a hit included */
+    uint32_t generation;           /* odd while live; raised at begin and end of a use */
+    enum pkv_request_status status;
+    bool emits_nothing;            /* asked for 0 tokens */
+    uint32_t max_tokens;
+    uint32_t num_hit_tokens;       /* at first admission */
+    uint32_t num_preemptions;
+    uint32_t peak_blocks;          /* longest tables, shared blocks included */
+    uint64_t num_recomputed_tokens;
+    uint64_t row;
+    int64_t priority;
+    int64_t arrival_order;         /* its place among all that came; written by the queue */
+    /* Times belong to the engine; PKV_NO_TIME = has not happened. */
+    int64_t arrival_ns, abort_ns, deadline_ns;
+    int64_t admitted_ns, first_token_ns, last_token_ns, max_gap_ns;
+    struct pkv_heap_node waiting_node, abort_node;
+    uint64_t sched_mark;           /* number of the last plan it is in; the scheduler's */
+    uint32_t sched_entry;          /* its place in that plan */
+    uint32_t num_overtakes;        /* later ones admitted while it was refused */
+    const char *id, *tenant;       /* in the buffers below; NULL = none */
+    char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */
+    size_t id_capacity, tenant_capacity;
+    struct pkv_request *next_unused;
+};
+
+/* A request held across calls: valid while the generation is the record's. */
+struct pkv_request_ref {
+    struct pkv_request *request;
+    uint32_t generation;
+};
+struct pkv_request_ref pkv_request_ref(struct pkv_request *request);
+struct pkv_request *pkv_request_get(struct pkv_request_ref ref);   /* NULL = gone */
+
+/* Write the id, or the row number where there is none. returns the length, as snprintf does. */
+size_t pkv_request_id(const struct pkv_request *request, char *out, size_t size);
+
+void pkv_request_set_status(struct pkv_request *request, enum pkv_request_status status);
+
+/* Records are reused, so memory follows the number of live requests. */
+struct pkv_request_store;
+struct pkv_request_store *pkv_request_store_create(struct pkv_err *err);
+void pkv_request_store_destroy(struct pkv_request_store *store, struct pkv_cache *cache);
+struct pkv_request *pkv_request_open(struct pkv_request_store *store, struct pkv_cache *cache,
+                                     const struct pkv_request_spec *spec, struct pkv_err *err);
+void pkv_request_close(struct pkv_request_store *store, struct pkv_cache *cache,
+                       struct pkv_request *request);
+size_t pkv_request_store_num_live(const struct pkv_request_store *store);
+
+/* The waiting queue: ordered by a number the order policy gives (smaller first), then by arrival.
+ * A front and a tail lie before and behind. Room for every live request is reserved when it
+ * arrives, so that putting one back never allocates. */
+struct pkv_waiting;
+
+struct pkv_waiting *pkv_waiting_create(struct pkv_err *err);
+void pkv_waiting_destroy(struct pkv_waiting *queue);
+int pkv_waiting_reserve(struct pkv_waiting *queue, size_t num, struct pkv_err *err);
+void pkv_waiting_put_new(struct pkv_waiting *queue, struct pkv_request *r, int64_t key);
+void pkv_waiting_put_again(struct pkv_waiting *queue, struct pkv_request *r, int64_t key);
+void pkv_waiting_put_front(struct pkv_waiting *queue, struct pkv_request *r);
+void pkv_waiting_put_tail(struct pkv_waiting *queue, struct pkv_request *r, int64_t key);
+void pkv_waiting_put_back(struct pkv_waiting *queue, struct pkv_request *r); /* where it was */
+struct pkv_request *pkv_waiting_head(const struct pkv_waiting *queue);   /* NULL = empty */
+void pkv_waiting_remove(struct pkv_waiting *queue, struct pkv_request *r);
+size_t pkv_waiting_num(const struct pkv_waiting *queue);
+struct pkv_request *pkv_waiting_any(const struct pkv_waiting *queue, size_t i);  /* no order */
+/* All in the order in which they would be popped; out has room for num. O(n log n). */
+void pkv_waiting_list(const struct pkv_waiting *queue, struct pkv_request **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+/*
+ * scenario.h - YAML in, a checked configuration out.
+ *
+ * One rule for what wins: preset, then every explicit key, then settings (flags of the program
+ * before --set). All three go through one table of keys. Unknown keys, wrong types, impossible
+ * combinations and exclusive pairs are PKV_ERR_INPUT with file, line and column; a setting's place
+ * is its origin.
+ */
+#ifndef PAGEDKV_SCENARIO_H
+#define PAGEDKV_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/engine.h"
+#include "pagedkv/err.h"
+#include "pagedkv/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One key given outside the file. */
+struct pkv_setting {
+    const char *key;       /* dotted path, "scheduler.preset" */
+    const char *value;     /* YAML: a scalar, or flow style */
+    const char *origin;    /* shown in errors: "--set", "--block-size" */
+};
+
+struct pkv_scenario {
+    char *title, *question;            /* owned; NULL = none */
+    char *preset;                      /* owned */
+    struct pkv_sched_config sched;
+    struct pkv_step_time step_time;
+    bool step_time_given;              /* else the uncalibrated default */
+    uint64_t seed;
+    bool is_trace;                     /* traffic: a trace, or synthetic */
+    char *trace;                       /* owned; path as to be opened */
+    struct pkv_trace_options trace_options;
+    struct pkv_synth_config synth;
+    int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
+    struct pkv_scenario_private *private_;   /* owned */
+};
+
+/* path NULL = no file, only settings (what `replay` does). Relative paths in the file start from
+ * the file's folder, those in settings from the current one. */
+struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_setting *settings,
+                                       size_t num_settings, struct pkv_err *err);
+void pkv_scenario_destroy(struct pkv_scenario *scenario);
+
+/* The scenario as it will run, every key written out, as YAML; loading it gives the same run.
+ * Ends with NUL; free with pkv_scenario_free_text(). */
+char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err *err);
+void pkv_scenario_free_text(char *text);
+/* SHA-256 of the resolved text as 64 hex digits and NUL. */
+void pkv_scenario_sha256(const char *resolved, char out[65]);
+
+/* The traffic it names. The caller closes. */
+struct pkv_traffic {
+    struct pkv_trace *trace;    /* owned; or NULL */
+    struct pkv_synth *synth;    /* owned; or NULL */
+    struct pkv_source source;
+};
+int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_traffic *out,
+                              struct pkv_err *err);
+void pkv_traffic_close(struct pkv_traffic *traffic);
+
+/* The settings file of a recorded engine log (NAME.config.json), read strictly. */
+struct pkv_recording {
+    struct pkv_sched_config sched;
+    bool log_blocks;
+    uint64_t max_steps;
+    uint32_t stuck_steps;
+    char *trace;               /* owned; NULL = the requests file has the prompts. Resolved path */
+    uint64_t trace_rows;
+    int64_t trace_step_ms;
+    uint32_t tokens_per_hash_id;
+};
+/* preset NULL or "vllm" = every setting from the file; another preset's settings win over it. */
+struct pkv_recording *pkv_recording_load(const char *path, const char *preset,
+                                         struct pkv_err *err);
+void pkv_recording_destroy(struct pkv_recording *recording);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

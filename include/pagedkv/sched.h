@@ -1,0 +1,178 @@
+/*
+ * sched.h - one scheduler step: grow the running, preempt, admit.
+ *
+ * plan decides and takes the blocks; its result is a plain value. The model then runs, outside.
+ * commit brings the tokens out and finishes requests. Between the two, positions have grown and
+ * tokens have not. The scheduler does not know what time it is.
+ *
+ *   pkv_sched_add ... pkv_sched_abort ... pkv_sched_plan ... pkv_sched_commit ... pkv_sched_forget
+ *
+ * Invariants, recounted by pkv_sched_check() with those of cache and pool:
+ *   S1  a live request is waiting (or preempted) and in the queue, or running and in running, once
+ *   S2  a waiting request holds no block and has nothing computed
+ *   S3  computed <= known for every running request outside a step
+ *   S4  running <= max_num_seqs
+ *   S5  scheduled tokens of a plan <= the token budget
+ * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
+ */
+#ifndef PAGEDKV_SCHED_H
+#define PAGEDKV_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/err.h"
+#include "pagedkv/policy.h"
+#include "pagedkv/request.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pkv_sched;
+
+enum pkv_blocked_prefill { PKV_BLOCKED_PREFILL_STOP, PKV_BLOCKED_PREFILL_SKIP };
+enum pkv_priority_victim { PKV_PRIORITY_VICTIM_VLLM, PKV_PRIORITY_VICTIM_SAFE };
+enum pkv_oversized { PKV_OVERSIZED_REJECT, PKV_OVERSIZED_WAIT };
+
+/* Sizes: 0 = unlimited where it says so. */
+struct pkv_sched_config {
+    struct pkv_policies policies;
+    uint32_t num_blocks;                     /* usable */
+    struct pkv_group_config groups[PKV_MAX_GROUPS];
+    uint32_t num_groups;
+    bool prefix_cache;
+    bool has_null_block;                     /* the engine's own block count is one more */
+    uint32_t max_num_seqs;                   /* 0 = unlimited */
+    uint32_t max_num_batched_tokens;         /* 0 = unlimited */
+    uint32_t long_prefill_token_threshold;   /* 0 = none */
+    uint32_t max_model_len;                  /* 0 = none */
+    bool enable_chunked_prefill;
+    double watermark;                        /* 0 .. 1, of num_blocks (+ the null block), truncated */
+    enum pkv_pool_end unhashed_free;
+    enum pkv_blocked_prefill blocked_prefill;  /* chunking off: a prompt over what is left of the budget */
+    enum pkv_priority_victim priority_victim;  /* keep or drop identities of cancelled tokens */
+    enum pkv_oversized oversized;
+    uint64_t seed;
+};
+
+/* Why the head of the queue was not admitted in a step. */
+#define PKV_LIMITS(X)                                                              \
+    X(PKV_LIMIT_EMPTY, "idle")         /* the queue was empty */                       \
+    X(PKV_LIMIT_NOTHING, "nothing")    /* all that came were admitted */               \
+    X(PKV_LIMIT_BLOCKS, "blocks")      /* not even this step's chunk fits */           \
+    X(PKV_LIMIT_BUDGET, "token budget")                                            \
+    X(PKV_LIMIT_SEQS, "sequences")                                                 \
+    X(PKV_LIMIT_GATE, "gate")          /* gate, watermark or reserve; the chunk would fit */ \
+    X(PKV_LIMIT_LATCH, "latch")                                                    \
+    X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step */
+
+enum pkv_limit {
+#define PKV_ENUM(sym, word) sym,
+    PKV_LIMITS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_LIMIT_COUNT
+};
+const char *pkv_limit_name(enum pkv_limit limit);
+
+enum pkv_entry_kind { PKV_ENTRY_RUNNING, PKV_ENTRY_NEW, PKV_ENTRY_RESUMED };
+
+/* One scheduled request, in scheduling order. */
+struct pkv_plan_entry {
+    struct pkv_request_ref ref;
+    uint32_t num_tokens;
+    uint32_t first_position;        /* computed before this step's tokens */
+    uint32_t num_recomputed;
+    uint32_t num_blocks_before[PKV_MAX_GROUPS];  /* its tables' lengths; 0 for an admitted one */
+    enum pkv_entry_kind kind;
+    /* written by commit */
+    bool sampled;                   /* a token came out */
+    bool finished;
+};
+
+struct pkv_plan_admission {
+    struct pkv_request_ref ref;
+    bool resumed;
+    uint32_t num_hit_tokens, num_queried_tokens, num_tokens;
+    uint32_t need_blocks, free_blocks;   /* what it took, what there was */
+};
+
+struct pkv_plan_preemption {
+    struct pkv_request_ref ref, grower;  /* given up, and for whom; the same when it gives up itself */
+    uint32_t freed_blocks, lost_tokens;  /* lost: computed positions, cancelled ones not counted */
+};
+
+struct pkv_plan {
+    uint64_t number;                 /* from 0; two plans may be alive */
+    struct pkv_plan_entry *entries;
+    size_t num_entries;
+    struct pkv_plan_admission *admissions;
+    size_t num_admissions;
+    struct pkv_plan_preemption *preemptions;
+    size_t num_preemptions;
+    uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
+    uint64_t num_recomputed_tokens, num_hit_tokens;
+    enum pkv_limit limit;
+    struct pkv_request_ref head;     /* the refused head; request NULL when none */
+    uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
+    uint32_t head_free_blocks;
+    bool changed_nothing;            /* nothing scheduled, nothing preempted */
+};
+
+struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err);
+void pkv_sched_destroy(struct pkv_sched *sched);
+
+/* A newcomer joins the queue, or is refused because it could never run.
+ *   out      the request; when refused its status is REJECTED, it is in no queue, and the caller
+ *            forgets it
+ *   reason   [reason_size] why, with both numbers, when refused
+ *   returns  0, or -1 with PKV_ERR_MEMORY */
+int pkv_sched_add(struct pkv_sched *sched, const struct pkv_request_spec *spec,
+                  struct pkv_request **out, char *reason, size_t reason_size,
+                  struct pkv_err *err);
+
+/* Cancel a live request in any state; its blocks are free at once. The caller forgets it.
+ *   returns  blocks that became free */
+uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
+
+/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next.
+ *   cost     O(running + admitted + blocks taken)
+ *   returns  0, or -1 with PKV_ERR_MEMORY */
+int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
+
+/* The step's tokens come out, in the order of the plan's entries. Requests that have all of theirs
+ * finish and give back their blocks; their records live until forgotten. */
+void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);
+
+/* Let go of a finished, aborted or refused request's record. */
+void pkv_sched_forget(struct pkv_sched *sched, struct pkv_request *request);
+
+/* Every waiting or running request becomes UNFINISHED and gives back its blocks; for the end of a
+ * run that cannot go on. Calls each(ctx, request) in row order, then forgets it. */
+int pkv_sched_drain(struct pkv_sched *sched,
+                    void (*each)(void *ctx, struct pkv_request *request), void *ctx,
+                    struct pkv_err *err);
+
+/* Reading. */
+const struct pkv_sched_config *pkv_sched_config(const struct pkv_sched *sched);
+struct pkv_cache *pkv_sched_cache(struct pkv_sched *sched);
+size_t pkv_sched_num_running(const struct pkv_sched *sched);
+struct pkv_request *pkv_sched_running(const struct pkv_sched *sched, size_t i);
+size_t pkv_sched_num_waiting(const struct pkv_sched *sched);
+struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);
+void pkv_sched_list_waiting(const struct pkv_sched *sched, struct pkv_request **out);
+uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
+
+/* The most blocks it would hold if it ran alone to its end. */
+uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
+
+/* Recount everything, cache and pool included. 0, or -1 with PKV_ERR_AUDIT. O(everything). */
+int pkv_sched_check(const struct pkv_sched *sched, struct pkv_err *err);
+/* The plan's sums against its entries, and S5. */
+int pkv_plan_check(const struct pkv_sched *sched, const struct pkv_plan *plan, struct pkv_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

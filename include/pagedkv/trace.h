@@ -1,0 +1,134 @@
+/*
+ * trace.h - where requests come from: traces on disk, and synthetic traffic.
+ *
+ * A trace is read row by row; memory does not grow with its length (but under `sort`). Formats are
+ * found by content; .gz, .zst and .xz are unpacked by content, "-" is standard input. Every broken
+ * row is an error with file, line and column (PKV_ERR_INPUT); nothing is skipped silently: what a
+ * format's readers are expected to leave out is counted in the notes.
+ *
+ *   format      first row looks like                               times
+ *   native      {"timestamp": 0, "input_length": 9, ...}           ms; a superset of mooncake
+ *   mooncake    native rows with hash_ids                           ms
+ *   azure       TIMESTAMP,ContextTokens,GeneratedTokens             dates, 7 fraction digits
+ *   burstgpt    Timestamp,Model,Request tokens,...                  s
+ *   tokens      {"id": "a", "arrival_step": 1, "prompt": [[7,3]]}   steps of 1 ms
+ */
+#ifndef PAGEDKV_TRACE_H
+#define PAGEDKV_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/engine.h"
+#include "pagedkv/err.h"
+#include "pagedkv/info.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What `pagedkv formats` lists. */
+struct pkv_trace_format {
+    const char *name, *summary, *source;
+};
+const struct pkv_trace_format *const *pkv_trace_format_list(size_t *out_num);
+
+struct pkv_trace_options {
+    const char *format;          /* NULL = find it */
+    uint32_t hash_block_size;    /* tokens a hash id stands for; 0 = 512 */
+    bool lenient_ids;            /* pad or cut hash ids whose number is not ceil(length / block) */
+    bool sort;                   /* read all rows, then give them in time order */
+    uint64_t limit;              /* rows; 0 = all */
+    uint64_t speedup_num, speedup_den;  /* arrival and abort times are divided by num / den; 0 = 1 */
+};
+
+/* What a reader met that its user should know. */
+struct pkv_trace_notes {
+    const char *format;
+    uint64_t rows;               /* given out */
+    uint64_t skipped_no_output;  /* rows without a response, left out */
+    uint64_t ids_padded;         /* rows mended under lenient_ids */
+};
+
+struct pkv_trace;
+/* errors: PKV_ERR_INPUT (missing, a directory, unreadable, empty, unknown format), PKV_ERR_MEMORY */
+struct pkv_trace *pkv_trace_open(const char *path, const struct pkv_trace_options *options,
+                                 struct pkv_err *err);
+/* The same from memory, for tests and fuzzing; name stands in errors. bytes outlive the trace. */
+struct pkv_trace *pkv_trace_open_memory(const char *name, const void *bytes, size_t length,
+                                        const struct pkv_trace_options *options,
+                                        struct pkv_err *err);
+/* Rows of a recorded load that name the row of another trace for their prompt (trace_row, with
+ * prompt_len to check it; rows must not fall). The prompts' trace is in format mooncake with
+ * tokens_per_hash_id tokens an id (0 = 512). options are for the rows, less the format. */
+struct pkv_trace *pkv_trace_open_joined(const char *requests_path, const char *trace_path,
+                                        uint32_t tokens_per_hash_id,
+                                        const struct pkv_trace_options *options,
+                                        struct pkv_err *err);
+void pkv_trace_close(struct pkv_trace *trace);
+struct pkv_source pkv_trace_source(struct pkv_trace *trace);
+const struct pkv_trace_notes *pkv_trace_notes(const struct pkv_trace *trace);
+
+/* Synthetic traffic. Each law draws from a stream of its own, named by the seed and what it is for,
+ * so that changing one leaves the others as they were. */
+#define PKV_ARRIVAL_LAWS(X)                                                       \
+    X(PKV_ARRIVAL_CONSTANT, "constant")   /* every 1 / rate */                        \
+    X(PKV_ARRIVAL_POISSON, "poisson")                                             \
+    X(PKV_ARRIVAL_AT_ONCE, "at_once")     /* all at time 0 */
+#define PKV_LENGTH_LAWS(X)                                                        \
+    X(PKV_LENGTH_CONSTANT, "constant")                                            \
+    X(PKV_LENGTH_UNIFORM, "uniform")      /* min .. max, ends included */             \
+    X(PKV_LENGTH_LOGNORMAL, "lognormal")  /* mean and cv of the length itself */      \
+    X(PKV_LENGTH_EMPIRICAL, "empirical")  /* drawn from the rows of a trace */
+
+enum pkv_arrival_law {
+#define PKV_ENUM(sym, word) sym,
+    PKV_ARRIVAL_LAWS(PKV_ENUM)
+    PKV_ARRIVAL_LAW_COUNT
+};
+enum pkv_length_law {
+    PKV_LENGTH_LAWS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_LENGTH_LAW_COUNT
+};
+const char *pkv_arrival_law_name(enum pkv_arrival_law law);
+const char *pkv_length_law_name(enum pkv_length_law law);
+
+struct pkv_length {
+    enum pkv_length_law law;
+    uint32_t value;               /* constant */
+    uint32_t min, max;            /* uniform; others are cut to them (max 0 = no cut) */
+    double mean, cv;              /* lognormal */
+    const char *trace;            /* empirical: path; prompt or output by what the law is for */
+};
+
+struct pkv_synth_config {
+    uint64_t num_requests;
+    uint64_t seed;
+    enum pkv_arrival_law arrival;
+    double rate_per_s;            /* constant, poisson */
+    struct pkv_length prompt, output;
+    /* Shared prefixes: a share of the requests begins with one of `num` texts, drawn evenly. The
+     * prefix is part of the prompt length; a prompt not longer than it gets prefix + 1 token. */
+    uint32_t prefix_num;          /* 0 = none */
+    struct pkv_length prefix_tokens;   /* one draw for each prefix */
+    double prefix_share;          /* 0 .. 1 */
+    /* Priorities: level i with weight[i] of the sum. num 0 = all 0. */
+    const int64_t *priorities;    /* [num_priorities] borrowed */
+    const double *priority_weights;
+    size_t num_priorities;
+    /* Aborts: a share of the requests is cancelled, evenly spread over [min, max] after arrival. */
+    double abort_share;
+    int64_t abort_min_ns, abort_max_ns;
+};
+
+struct pkv_synth;
+struct pkv_synth *pkv_synth_create(const struct pkv_synth_config *config, struct pkv_err *err);
+void pkv_synth_destroy(struct pkv_synth *synth);
+struct pkv_source pkv_synth_source(struct pkv_synth *synth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/*
+ * out.h - buffered files that appear whole or not at all, growing text, and JSON.
+ *
+ * A file is written as NAME.partial beside its final name and renamed by pkv_out_commit(). One
+ * that is dropped leaves nothing. What is no ordinary file (a pipe, a device) is written straight.
+ * Numbers are formatted by hand: a row of 28 integers takes about 100 ns.
+ */
+#ifndef PKV_BASE_OUT_H
+#define PKV_BASE_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/err.h"
+
+struct pkv_out;
+
+/* Open DIR/NAME for writing (dir NULL = name is the whole path; name "-" = standard output, which
+ * is never renamed). errors: PKV_ERR_INPUT when it cannot be made, PKV_ERR_MEMORY. */
+struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *err);
+/* Write errors are kept and reported by flush or commit, so that callers need not look each time. */
+void pkv_out_bytes(struct pkv_out *out, const char *bytes, size_t length);
+void pkv_out_text(struct pkv_out *out, const char *text);
+void pkv_out_char(struct pkv_out *out, char c);
+void pkv_out_i64(struct pkv_out *out, int64_t n);
+void pkv_out_u64(struct pkv_out *out, uint64_t n);
+/* A row of a CSV file: the numbers, commas, a newline. num is at most 1,000. */
+void pkv_out_csv_row(struct pkv_out *out, const int64_t *values, size_t num);
+/* A JSON string with its quotes; text that is not UTF-8 is kept readable as \u00XX of its bytes. */
+void pkv_out_json_text(struct pkv_out *out, const char *text);
+int pkv_out_flush(struct pkv_out *out, struct pkv_err *err);    /* -1 PKV_ERR_IO: disk full ... */
+/* Flush, close, rename. The object is gone in every case. */
+int pkv_out_commit(struct pkv_out *out, struct pkv_err *err);
+/* Close and remove what was written. NULL is fine. */
+void pkv_out_drop(struct pkv_out *out);
+
+/* Text that grows; text[length] is NUL once something was added. Zero-initialise, finish with
+ * pkv_text_free(). */
+struct pkv_text {
+    char *text;            /* owned */
+    size_t length, capacity;
+    int failed;            /* an allocation failed; the text is cut */
+};
+void pkv_text_add(struct pkv_text *t, const char *text);
+void pkv_text_bytes(struct pkv_text *t, const char *bytes, size_t length);
+void pkv_text_fmt(struct pkv_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void pkv_text_u64(struct pkv_text *t, uint64_t n);
+void pkv_text_i64(struct pkv_text *t, int64_t n);
+/* A field of a CSV row, quoted when it has to be. */
+void pkv_text_csv(struct pkv_text *t, const char *text);
+/* As pkv_out_json_text(). */
+void pkv_text_json(struct pkv_text *t, const char *text);
+/* num / den with at most num_decimals decimals (at most 30), cut, without zeros at the end. den = 0
+ * gives 0. num >= 0, num / den < 2^64, den < 2^123. */
+void pkv_text_ratio(struct pkv_text *t, __int128 num, __int128 den, unsigned num_decimals);
+void pkv_text_clear(struct pkv_text *t);
+void pkv_text_free(struct pkv_text *t);
+
+/* Make a directory and its parents. 0, or -1 with PKV_ERR_INPUT and the path. */
+int pkv_make_dir(const char *path, struct pkv_err *err);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * units.h - numbers as people write them. All parse the whole text or refuse it, and say why.
+ */
+#ifndef PKV_BASE_UNITS_H
+#define PKV_BASE_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* 0, or -1 when text is not such a number or is out of range. why (may be NULL) gets a phrase that
+ * goes after the text: "is not a whole number", "is negative", "is larger than 4294967295". */
+int pkv_parse_u64(const char *text, size_t length, uint64_t max, uint64_t *out, const char **why);
+int pkv_parse_i64(const char *text, size_t length, int64_t *out, const char **why);
+int pkv_parse_double(const char *text, size_t length, double *out, const char **why);
+
+/* A decimal number (optional sign, digits, point, digits, e-notation) of units of `unit_ns`
+ * nanoseconds, exact: digits below a nanosecond are cut, never rounded through a double.
+ * unit_ns is a power of ten. */
+int pkv_parse_decimal_ns(const char *text, size_t length, int64_t unit_ns, int64_t *out,
+                         const char **why);
+
+/* Times: "1ms", "2.5s", "10us", "3ns", "2m", "1h"; a bare number is in bare_unit_ns. */
+int pkv_parse_time_ns(const char *text, size_t length, int64_t bare_unit_ns, int64_t *out,
+                      const char **why);
+
+/* Bytes: "40GiB", "80GB", "512MiB", "1TiB", "4096". GB is 10^9, GiB 2^30. */
+int pkv_parse_bytes(const char *text, size_t length, uint64_t *out, const char **why);
+
+/* "1,234,567" into out (32 bytes are enough). returns out. */
+char *pkv_format_count(uint64_t n, char *out);
+/* "12.3 ms", "1.50 s", "2 h 3 min": for people. */
+char *pkv_format_duration(int64_t ns, char *out, size_t size);
+
+#endif
