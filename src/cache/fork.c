@@ -1,0 +1,56 @@
+/*
+ * fork.c - sequences that share blocks, and copying the one that is written into.
+ *
+ * A fork takes one hold more on each of the parent's blocks. Full ones stay shared for good. The
+ * last one, when it is not full, is copied by whichever of its holders writes into it first; the
+ * last holder writes in place (vLLM paper, Kwon et al., SOSP 2023, section 4.4).
+ */
+#include <string.h>
+
+#include "cache/cache_private.h"
+
+bool cache_must_copy(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
+                     uint32_t num_positions)
+{
+    uint32_t computed = seq->num_computed_tokens;
+    if (computed % cache->block_size == 0 || num_positions <= computed)
+        return false;
+    pkv_block_id id = seq->tables[group].ids[computed / cache->block_size];
+    return pkv_pool_ref_cnt(cache->pool, id) > 1;
+}
+
+void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t group)
+{
+    uint32_t index = seq->num_computed_tokens / cache->block_size;
+    uint32_t fill = seq->num_computed_tokens % cache->block_size;
+    pkv_block_id *id = &seq->tables[group].ids[index];
+    pkv_block_id shared = *id;
+    cache_take(cache, 1, id);
+    bool became_free = cache_unref(cache, shared, index, fill);
+    PKV_ASSERT(!became_free);
+    cache->num_stored += fill;
+    cache->num_copied++;
+}
+
+int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct pkv_seq *child,
+                   struct pkv_err *err)
+{
+    PKV_ASSERT(child->num_computed_tokens == 0 &&
+               child->num_prompt_tokens == parent->num_prompt_tokens &&
+               parent->num_computed_tokens <= child->num_known_tokens);
+    if (pkv_cache_prepare(cache, child, parent->num_known_tokens, err) < 0)
+        return -1;
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_table *from = &parent->tables[g];
+        struct pkv_table *to = &child->tables[g];
+        PKV_ASSERT(to->num == 0 && from->num <= to->capacity);
+        for (uint32_t i = 0; i < from->num; i++)
+            pkv_pool_ref(cache->pool, from->ids[i]);
+        if (from->num)
+            memcpy(to->ids, from->ids, from->num * sizeof(*to->ids));
+        to->num = from->num;
+        to->num_published = from->num_published;
+    }
+    child->num_computed_tokens = parent->num_computed_tokens;
+    return 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * admit_whole_prompt.c - the gate: all known tokens must fit now, not only this step's chunk.
+ *
+ * It tests, it does not reserve: two long prompts can both pass. A resumed request's known tokens
+ * are its prompt and what it has generated. The watermark counts while anybody runs.
+ */
+#include "pagedkv/policy.h"
+
+static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *pass,
+                                       const struct pkv_candidate *c, uint64_t *need_blocks)
+{
+    (void)pass;
+    uint64_t watermark = view->num_running ? view->num_watermark_blocks : 0;
+    const struct pkv_seq *seq = &c->request->seq;
+    uint32_t known = seq->num_known_tokens;
+    uint32_t whole = known < view->max_model_len ? known : view->max_model_len;
+    if (c->need_blocks > view->num_free_blocks)
+        return PKV_ADMIT_BLOCKS;
+    uint64_t need = pkv_cache_need(view->cache, seq, c->hit, whole);
+    need = need > c->need_blocks ? need : c->need_blocks;   /* lookahead may reach further */
+    *need_blocks = need + watermark;
+    return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
+}
+
+const struct pkv_admit_ops pkv_admit_whole_prompt = {
+    .info = {.name = "whole_prompt",
+             .summary = "all known tokens must fit now",
+             .source = "vLLM V1, scheduler_reserve_full_isl"},
+    .consider = consider,
+};

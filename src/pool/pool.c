@@ -1,0 +1,117 @@
+/*
+ * pool.c - reference counts, and who holds a block when the last holder has left.
+ *
+ * The pool knows counts only: which free block is taken next is the layout's and the evict policy's
+ * business. Taking is all or nothing, so a taker that fails has nothing to undo.
+ */
+#include "pool/pool_private.h"
+
+#include "base/alloc.h"
+
+struct pkv_pool *pkv_pool_create(const struct pkv_pool_config *config, struct pkv_err *err)
+{
+    if (config->num_blocks == 0 || config->num_blocks > INT32_MAX) {
+        pkv_fail(err, PKV_ERR_INPUT, "a pool has 1 to %d blocks, not %u", INT32_MAX,
+                 config->num_blocks);
+        return NULL;
+    }
+    struct pkv_pool *pool = pkv_alloc(1, sizeof(*pool), err);
+    if (!pool)
+        return NULL;
+    pool->num_blocks = config->num_blocks;
+    pool->num_free = config->num_blocks;
+    pool->layout = config->layout;
+    pool->evict = config->evict;
+    pool->ref_cnts = pkv_alloc(config->num_blocks, sizeof(*pool->ref_cnts), err);
+    if (pool->ref_cnts)
+        pool->layout_state =
+            config->layout->create(config->num_blocks, config->evict, config->seed, err);
+    if (!pool->layout_state) {
+        pkv_pool_destroy(pool);
+        return NULL;
+    }
+    return pool;
+}
+
+void pkv_pool_destroy(struct pkv_pool *pool)
+{
+    if (!pool)
+        return;
+    if (pool->layout_state)
+        pool->layout->destroy(pool->layout_state);
+    pkv_free(pool->ref_cnts);
+    pkv_free(pool);
+}
+
+enum pkv_alloc pkv_pool_take(struct pkv_pool *pool, uint32_t num, pkv_block_id *out)
+{
+    if (num > pool->num_free || !pool->layout->take(pool->layout_state, num, out))
+        return PKV_ALLOC_SHORT;
+    for (uint32_t i = 0; i < num; i++)
+        pool->ref_cnts[out[i]] = 1;
+    pool->num_free -= num;
+    pool->counts.allocated += num;
+    return PKV_ALLOC_OK;
+}
+
+bool pkv_pool_ref(struct pkv_pool *pool, pkv_block_id id)
+{
+    PKV_ASSERT(id < pool->num_blocks && pool->ref_cnts[id] < UINT32_MAX);
+    if (pool->ref_cnts[id]++ > 0)
+        return false;
+    pool->layout->revive(pool->layout_state, id);
+    pool->num_free--;
+    pool->counts.revived++;
+    return true;
+}
+
+bool pkv_pool_unref(struct pkv_pool *pool, pkv_block_id id, enum pkv_pool_end end,
+                    const struct pkv_evict_hint *hint)
+{
+    PKV_ASSERT(id < pool->num_blocks && pool->ref_cnts[id] > 0);
+    if (--pool->ref_cnts[id] > 0)
+        return false;
+    pool->layout->give(pool->layout_state, id, end, hint);
+    pool->num_free++;
+    pool->counts.released++;
+    return true;
+}
+
+uint32_t pkv_pool_ref_cnt(const struct pkv_pool *pool, pkv_block_id id)
+{
+    PKV_ASSERT(id < pool->num_blocks);
+    return pool->ref_cnts[id];
+}
+
+uint32_t pkv_pool_num_free(const struct pkv_pool *pool)
+{
+    return pool->num_free;
+}
+
+uint32_t pkv_pool_num_blocks(const struct pkv_pool *pool)
+{
+    return pool->num_blocks;
+}
+
+struct pkv_pool_counts pkv_pool_counts(const struct pkv_pool *pool)
+{
+    return pool->counts;
+}
+
+const struct pkv_evict_ops *pkv_pool_evict(const struct pkv_pool *pool)
+{
+    return pool->evict;
+}
+
+uint32_t pkv_pool_reserve_blocks(const struct pkv_pool *pool, uint32_t num_prompt_tokens,
+                                 uint32_t num_positions, uint32_t max_model_len,
+                                 uint32_t block_size)
+{
+    return pool->layout->reserve_blocks(pool->layout_state, num_prompt_tokens, num_positions,
+                                        max_model_len, block_size);
+}
+
+uint32_t pkv_pool_list_free(const struct pkv_pool *pool, pkv_block_id *out)
+{
+    return pool->layout->list_free(pool->layout_state, out);
+}
