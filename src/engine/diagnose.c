@@ -1,0 +1,77 @@
+/*
+ * diagnose.c - why a run cannot go on, in sentences with numbers: who is at the head of the queue,
+ * what it needs, what there is, and who holds the rest.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine_private.h"
+
+static void say(struct pkv_engine *e, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct pkv_engine *e, const char *fmt, ...)
+{
+    size_t length = strlen(e->figures.diagnosis);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(e->figures.diagnosis + length, sizeof e->figures.diagnosis - length, fmt, args);
+    va_end(args);
+}
+
+static void say_holders(struct pkv_engine *e)
+{
+    struct pkv_holder holders[PKV_MAX_HOLDERS];
+    size_t num = engine_holders(e, holders);
+    if (num == 0) {
+        say(e, "; nobody holds a block");
+        return;
+    }
+    for (size_t i = 0; i < num; i++) {
+        char id[64];
+        pkv_request_id(holders[i].request, id, sizeof id);
+        say(e, "%s request %s (%" PRIu32 ")", i == 0 ? "; the rest is held by" : ",", id,
+            holders[i].num_blocks);
+    }
+}
+
+/* The least it takes to let the request in: without chunks, its tokens must fit the budget; in any
+ * case its blocks must fit the pool. */
+void engine_diagnose_stuck(struct pkv_engine *e)
+{
+    const struct pkv_request *r = pkv_sched_head(e->sched);
+    if (!r)
+        r = pkv_sched_running(e->sched, 0);
+    const struct pkv_sched_config *config = pkv_sched_config(e->sched);
+    struct pkv_cache *cache = pkv_sched_cache(e->sched);
+    uint32_t known = r->seq.num_known_tokens;
+    char id[64];
+    pkv_request_id(r, id, sizeof id);
+    say(e, "request %s can never run", id);
+    if (!config->enable_chunked_prefill && config->max_num_batched_tokens &&
+        known > config->max_num_batched_tokens)
+        say(e, ": without chunked prefill its %" PRIu32 " tokens exceed the token budget %" PRIu32,
+            known, config->max_num_batched_tokens);
+    else
+        say(e, ": its %" PRIu32 " tokens need %" PRIu64 " blocks, the pool has %" PRIu32
+            " and %" PRIu32 " are free", known, pkv_cache_blocks_for(cache, known),
+            config->num_blocks, pkv_cache_num_free(cache));
+    say_holders(e);
+    size_t behind = pkv_sched_num_waiting(e->sched);
+    if (behind > 1)
+        say(e, "; %zu more wait behind it", behind - 1);
+}
+
+void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_request *r)
+{
+    const struct pkv_sched_config *config = pkv_sched_config(e->sched);
+    char id[64];
+    pkv_request_id(r, id, sizeof id);
+    say(e, "request %s preempts itself for ever: its %" PRIu32 " tokens need %" PRIu64
+        " blocks, the pool has %" PRIu32 " and nobody else holds any",
+        id, r->seq.num_known_tokens,
+        pkv_cache_blocks_for(pkv_sched_cache(e->sched), r->seq.num_known_tokens),
+        config->num_blocks);
+}

@@ -1,0 +1,156 @@
+/*
+ * emit.c - rows and events to the sinks, in the order in which the sinks were given.
+ */
+#include "engine/engine_private.h"
+
+int emit_event(struct pkv_engine *e, const struct pkv_event *event, struct pkv_err *err)
+{
+    for (size_t i = 0; e->wants_events && i < e->config.num_sinks; i++) {
+        const struct pkv_sink *sink = &e->config.sinks[i];
+        if (sink->event && sink->event(sink->ctx, event, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int emit_request(struct pkv_engine *e, struct pkv_request *r, const char *reason, int64_t finish_ns,
+                 struct pkv_err *err)
+{
+    const struct pkv_request_row row = {
+        .request = r, .status = r->status, .reason = reason, .finish_ns = finish_ns};
+    for (size_t i = 0; i < e->config.num_sinks; i++) {
+        const struct pkv_sink *sink = &e->config.sinks[i];
+        if (sink->request && sink->request(sink->ctx, &row, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    for (size_t i = 0; i < e->config.num_sinks; i++) {
+        const struct pkv_sink *sink = &e->config.sinks[i];
+        if (sink->planned && sink->planned(sink->ctx, e->sched, plan, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int emit_step(struct pkv_engine *e, struct pkv_err *err)
+{
+    for (size_t i = 0; i < e->config.num_sinks; i++) {
+        const struct pkv_sink *sink = &e->config.sinks[i];
+        if (sink->step && sink->step(sink->ctx, e->sched, &e->row, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void emit_gap(struct pkv_engine *e, int64_t gap_ns)
+{
+    for (size_t i = 0; i < e->config.num_sinks; i++)
+        if (e->config.sinks[i].gap)
+            e->config.sinks[i].gap(e->config.sinks[i].ctx, gap_ns);
+}
+
+struct pkv_event event_of(const struct pkv_engine *e, enum pkv_event_kind kind, int64_t time_ns,
+                          const struct pkv_request *r)
+{
+    return (struct pkv_event){
+        .kind = kind, .time_ns = time_ns, .step = e->figures.num_steps, .request = r};
+}
+
+/* --- events of a plan ------------------------------------------------------------------------ */
+
+static uint32_t blocks_of(const struct pkv_request *r)
+{
+    uint32_t num = 0;
+    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+        num += r->seq.tables[g].num;
+    return num;
+}
+
+static bool holds_more(const struct pkv_holder *a, const struct pkv_holder *b)
+{
+    if (a->num_blocks != b->num_blocks)
+        return a->num_blocks > b->num_blocks;
+    return a->request->row < b->request->row;
+}
+
+size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out)
+{
+    size_t num = 0;
+    for (size_t i = 0; i < pkv_sched_num_running(e->sched); i++) {
+        const struct pkv_request *r = pkv_sched_running(e->sched, i);
+        struct pkv_holder holder = {r, blocks_of(r)};
+        size_t place = num < PKV_MAX_HOLDERS ? num++ : PKV_MAX_HOLDERS;
+        while (place > 0 && holds_more(&holder, &out[place - 1])) {
+            if (place < PKV_MAX_HOLDERS)
+                out[place] = out[place - 1];
+            place--;
+        }
+        if (place < PKV_MAX_HOLDERS)
+            out[place] = holder;
+    }
+    return num;
+}
+
+static int emit_preemptions(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    for (size_t i = 0; i < plan->num_preemptions; i++) {
+        const struct pkv_plan_preemption *p = &plan->preemptions[i];
+        struct pkv_event event = event_of(e, PKV_EVENT_PREEMPT, e->now_ns, p->ref.request);
+        event.grower = p->grower.request;
+        event.freed_blocks = p->freed_blocks;
+        event.lost_tokens = p->lost_tokens;
+        if (emit_event(e, &event, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int emit_admissions(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    for (size_t i = 0; i < plan->num_admissions; i++) {
+        const struct pkv_plan_admission *a = &plan->admissions[i];
+        enum pkv_event_kind kind = a->resumed ? PKV_EVENT_RESUME : PKV_EVENT_ADMIT;
+        struct pkv_event event = event_of(e, kind, e->now_ns, a->ref.request);
+        event.need_blocks = a->need_blocks;
+        event.free_blocks = a->free_blocks;
+        event.hit_tokens = a->num_hit_tokens;
+        event.sched_tokens = a->num_tokens;
+        if (emit_event(e, &event, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Once for each head and cause. */
+static int emit_blocked(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    struct pkv_request *head = pkv_request_get(plan->head);
+    if (!head)
+        return 0;
+    if (pkv_request_get(e->blocked_head) == head && e->blocked_limit == plan->limit)
+        return 0;
+    e->blocked_head = plan->head;
+    e->blocked_limit = plan->limit;
+    struct pkv_event event = event_of(e, PKV_EVENT_BLOCKED, e->now_ns, head);
+    event.limit = plan->limit;
+    event.need_blocks = plan->head_need_blocks;
+    event.free_blocks = plan->head_free_blocks;
+    if (event.need_blocks == 0)   /* it was not asked for: what all its tokens would take */
+        event.need_blocks = pkv_cache_need(pkv_sched_cache(e->sched), &head->seq, NULL,
+                                           head->seq.num_known_tokens);
+    event.num_holders = engine_holders(e, event.holders);
+    return emit_event(e, &event, err);
+}
+
+int emit_plan_events(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    if (!e->wants_events)
+        return 0;
+    if (emit_preemptions(e, plan, err) < 0 || emit_admissions(e, plan, err) < 0)
+        return -1;
+    return emit_blocked(e, plan, err);
+}

@@ -1,0 +1,153 @@
+/*
+ * engine.c - the run loop: jump to the next arrival when nobody is live, else take one step.
+ *
+ * Time is written here and in step.c only. The run ends by itself: with all requests done, or with
+ * a diagnosis when nothing can change any more.
+ */
+#include "engine/engine_private.h"
+
+#include "base/alloc.h"
+
+const char *pkv_event_kind_name(enum pkv_event_kind kind)
+{
+#define PKV_NAME(sym, word) [sym] = word,
+    static const char *const names[] = {PKV_EVENT_KINDS(PKV_NAME)};
+#undef PKV_NAME
+    PKV_ASSERT((unsigned)kind < PKV_EVENT_KIND_COUNT);
+    return names[kind];
+}
+
+struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, struct pkv_err *err)
+{
+    PKV_ASSERT(config->num_sinks <= PKV_MAX_SINKS && config->stuck_steps > 0);
+    struct pkv_engine *e = pkv_alloc(1, sizeof(*e), err);
+    if (!e)
+        return NULL;
+    e->config = *config;
+    e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
+    for (size_t i = 0; i < config->num_sinks; i++)
+        e->wants_events |= config->sinks[i].event != NULL;
+    e->sched = pkv_sched_create(&config->sched, err);
+    if (!e->sched) {
+        pkv_engine_destroy(e);
+        return NULL;
+    }
+    pkv_cache_log_evicted(pkv_sched_cache(e->sched), config->log_evicted);
+    return e;
+}
+
+void pkv_engine_destroy(struct pkv_engine *e)
+{
+    if (!e)
+        return;
+    pkv_heap_free(&e->aborts);
+    pkv_sched_destroy(e->sched);
+    pkv_free(e);
+}
+
+size_t engine_num_live(const struct pkv_engine *e)
+{
+    return pkv_sched_num_running(e->sched) + pkv_sched_num_waiting(e->sched);
+}
+
+/* Begin the next step that has to exist. returns 1 when there is one, 0 at the end, -1. */
+static int begin_step(struct pkv_engine *e, struct pkv_err *err)
+{
+    for (;;) {
+        if (engine_num_live(e) == 0) {
+            if (!e->has_next)
+                return 0;
+            if (e->now_ns < e->next.arrival_ns)
+                e->now_ns = e->next.arrival_ns;
+        }
+        e->row = (struct pkv_step_row){
+            .step = (int64_t)e->figures.num_steps,
+            .time_ns = e->now_ns,
+        };
+        if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
+            return -1;
+        if (engine_num_live(e) > 0 || e->row.aborted > 0)
+            return 1;
+    }
+}
+
+static bool must_stop(struct pkv_engine *e)
+{
+    if (e->config.should_stop && e->config.should_stop(e->config.stop_ctx)) {
+        e->figures.outcome = PKV_OUTCOME_INTERRUPTED;
+        return true;
+    }
+    if (e->config.max_steps && e->figures.num_steps >= e->config.max_steps) {
+        e->figures.outcome = PKV_OUTCOME_MAX_STEPS;
+        return true;
+    }
+    return e->figures.outcome != PKV_OUTCOME_DONE;
+}
+
+static int run_steps(struct pkv_engine *e, struct pkv_err *err)
+{
+    e->figures.outcome = PKV_OUTCOME_DONE;
+    if (engine_fetch(e, err) < 0)
+        return -1;
+    for (;;) {
+        int begun = begin_step(e, err);
+        if (begun <= 0)
+            return begun;
+        if (engine_step(e, err) < 0)
+            return -1;
+        if (must_stop(e))
+            return 0;
+    }
+}
+
+static void give_unfinished(void *ctx, struct pkv_request *r)
+{
+    struct pkv_engine *e = ctx;
+    e->figures.unfinished++;
+    if (e->drain_result == 0)
+        e->drain_result = emit_request(e, r, e->unfinished_reason, PKV_NO_TIME, e->drain_err);
+}
+
+static const char *reason_of(enum pkv_outcome outcome)
+{
+    switch (outcome) {
+    case PKV_OUTCOME_DONE:
+        return "the run failed";
+    case PKV_OUTCOME_STUCK:
+        return "nothing can change any more";
+    case PKV_OUTCOME_LIVELOCK:
+        return "it would preempt itself for ever";
+    case PKV_OUTCOME_INTERRUPTED:
+        return "the run was interrupted";
+    case PKV_OUTCOME_MAX_STEPS:
+        return "the run reached its last step";
+    }
+    PKV_ASSERT(!"an outcome");
+    return "";
+}
+
+/* Also after a failure: what was done so far stands, and err keeps its first error. */
+static int drain(struct pkv_engine *e, struct pkv_err *err)
+{
+    e->unfinished_reason = reason_of(e->figures.outcome);
+    e->drain_err = err;
+    e->drain_result = 0;
+    if (pkv_sched_drain(e->sched, give_unfinished, e, err) < 0)
+        return -1;
+    return e->drain_result;
+}
+
+int pkv_engine_run(struct pkv_engine *e, struct pkv_err *err)
+{
+    int result = run_steps(e, err);
+    struct pkv_err later;
+    int drained = drain(e, result == 0 ? err : &later);
+    e->figures.preemptions = pkv_sched_num_preemptions(e->sched);
+    e->figures.cache = pkv_cache_figures(pkv_sched_cache(e->sched));
+    return result < 0 ? result : drained;
+}
+
+const struct pkv_engine_figures *pkv_engine_figures(const struct pkv_engine *e)
+{
+    return &e->figures;
+}

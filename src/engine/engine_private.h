@@ -1,0 +1,61 @@
+/*
+ * engine_private.h - the engine's record, for its own files.
+ */
+#ifndef PKV_ENGINE_PRIVATE_H
+#define PKV_ENGINE_PRIVATE_H
+
+#include "base/heap.h"
+#include "pagedkv/engine.h"
+
+/* The last time a request preempted itself with nobody else live. */
+struct self_preemption {
+    bool happened;
+    uint64_t row, output_tokens;
+};
+
+struct pkv_engine {
+    struct pkv_engine_config config;
+    struct pkv_sched *sched;             /* owned */
+    struct pkv_heap aborts;              /* live requests that will be aborted, by (time, row) */
+    struct pkv_request_spec next;        /* the source's next row */
+    bool has_next;
+    bool wants_events;                   /* some sink has event */
+    int64_t now_ns;                      /* written here alone: virtual time */
+    struct pkv_step_row row;             /* of the step at hand */
+    struct pkv_engine_figures figures;
+    uint32_t num_idle_steps;             /* in a row, with nothing to come */
+    struct self_preemption last_self;
+    struct pkv_request_ref blocked_head; /* of the last blocked event */
+    enum pkv_limit blocked_limit;
+    const char *unfinished_reason;
+    struct pkv_err *drain_err;
+    int drain_result;
+};
+
+/* arrivals.c */
+int engine_fetch(struct pkv_engine *e, struct pkv_err *err);
+int engine_arrivals(struct pkv_engine *e, struct pkv_err *err);
+int engine_aborts(struct pkv_engine *e, struct pkv_err *err);
+size_t engine_num_live(const struct pkv_engine *e);
+
+/* step.c */
+int engine_step(struct pkv_engine *e, struct pkv_err *err);
+
+/* emit.c: to all sinks, in the order in which they were given */
+int emit_event(struct pkv_engine *e, const struct pkv_event *event, struct pkv_err *err);
+int emit_request(struct pkv_engine *e, struct pkv_request *r, const char *reason, int64_t finish_ns,
+                 struct pkv_err *err);
+int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err);
+int emit_step(struct pkv_engine *e, struct pkv_err *err);
+void emit_gap(struct pkv_engine *e, int64_t gap_ns);
+/* The events of a plan: preemptions, admissions, a blocked head. */
+int emit_plan_events(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err);
+struct pkv_event event_of(const struct pkv_engine *e, enum pkv_event_kind kind, int64_t time_ns,
+                          const struct pkv_request *r);
+size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out);
+
+/* diagnose.c */
+void engine_diagnose_stuck(struct pkv_engine *e);
+void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_request *r);
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * step.c - one step: schedule, row, the model runs, tokens, finishes, releases.
+ *
+ * Gaps between tokens cost little: a request that got a token in the step before has the step's own
+ * duration as its gap, and all those are counted at once; only others are told one by one.
+ */
+#include "engine/engine_private.h"
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint64_t evicted_before)
+{
+    struct pkv_step_row *row = &e->row;
+    struct pkv_cache_figures cache = pkv_cache_figures(pkv_sched_cache(e->sched));
+    row->waiting = (int64_t)pkv_sched_num_waiting(e->sched);
+    row->running = (int64_t)pkv_sched_num_running(e->sched);
+    row->free_blocks = cache.num_free;
+    row->used_blocks = (int64_t)cache.num_blocks - cache.num_free;
+    row->cached_blocks = cache.num_cached;
+    row->stored_tokens = (int64_t)cache.num_stored;
+    row->evicted_blocks = (int64_t)(cache.num_evicted - evicted_before);
+    row->preempted = (int64_t)plan->num_preemptions;
+    row->preemptions_total = (int64_t)pkv_sched_num_preemptions(e->sched);
+    row->sched_tokens = (int64_t)plan->num_tokens;
+    row->prefill_tokens = (int64_t)plan->num_prefill_tokens;
+    row->decode_tokens = (int64_t)plan->num_decodes;
+    row->recomputed_tokens = (int64_t)plan->num_recomputed_tokens;
+    row->hit_tokens = (int64_t)plan->num_hit_tokens;
+    row->context_tokens = (int64_t)plan->num_context_tokens;
+    row->limit = (int64_t)plan->limit;
+}
+
+static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    struct pkv_engine_figures *f = &e->figures;
+    f->scheduled_tokens += plan->num_tokens;
+    f->recomputed_tokens += plan->num_recomputed_tokens;
+    for (size_t i = 0; i < plan->num_admissions; i++) {
+        const struct pkv_plan_admission *a = &plan->admissions[i];
+        struct pkv_request *r = a->ref.request;
+        if (a->resumed) {
+            e->row.resumed++;
+            f->resumed_queried_tokens += a->num_queried_tokens;
+            f->resumed_hit_tokens += a->num_hit_tokens;
+            continue;
+        }
+        e->row.admitted++;
+        r->admitted_ns = e->now_ns;
+        f->prompt_tokens += r->seq.num_prompt_tokens;
+        f->queried_tokens += a->num_queried_tokens;
+        f->hit_tokens += a->num_hit_tokens;
+    }
+}
+
+/* When the next thing from outside happens; PKV_NO_TIME = never. */
+static int64_t next_event_ns(const struct pkv_engine *e)
+{
+    const struct pkv_heap_node *abort = pkv_heap_first(&e->aborts);
+    int64_t next = e->has_next ? e->next.arrival_ns : PKV_NO_TIME;
+    if (abort && (next == PKV_NO_TIME || abort->key[0] < next))
+        next = abort->key[0];
+    return next;
+}
+
+/* How long the step takes. One in which nothing changed stands for all up to the next event. */
+static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    const struct pkv_step_work work = {
+        .num_prefill_tokens = plan->num_prefill_tokens,
+        .num_decodes = plan->num_decodes,
+        .num_context_tokens = plan->num_context_tokens,
+    };
+    int64_t dur = pkv_step_time_ns(&e->config.step_time, &work);
+    int64_t next = next_event_ns(e);
+    bool is_idle = plan->changed_nothing && engine_num_live(e) > 0;
+    e->num_idle_steps = is_idle && next == PKV_NO_TIME ? e->num_idle_steps + 1 : 0;
+    if (e->num_idle_steps >= e->config.stuck_steps)
+        e->figures.outcome = PKV_OUTCOME_STUCK;
+    if (!is_idle || next == PKV_NO_TIME || e->config.every_step)
+        return dur;
+    return max_i64(dur, next - e->now_ns);
+}
+
+/* A request that gives itself up with nobody else live, and again without a token in between, will
+ * do so for ever. */
+static void watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    if (e->config.every_step || plan->num_preemptions != 1 || engine_num_live(e) != 1)
+        return;
+    const struct pkv_request *r = plan->preemptions[0].ref.request;
+    if (r != plan->preemptions[0].grower.request || r->abort_ns != PKV_NO_TIME)
+        return;
+    if (e->last_self.happened && e->last_self.row == r->row &&
+        e->last_self.output_tokens == e->figures.output_tokens) {
+        e->figures.outcome = PKV_OUTCOME_LIVELOCK;
+        engine_diagnose_livelock(e, r);
+    }
+    e->last_self = (struct self_preemption){true, r->row, e->figures.output_tokens};
+}
+
+/* --- after the model has run ----------------------------------------------------------------- */
+
+static int token_out(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns,
+                     struct pkv_err *err)
+{
+    e->row.output_tokens++;
+    if (r->first_token_ns == PKV_NO_TIME) {
+        r->first_token_ns = r->last_token_ns = end_ns;
+        if (!e->wants_events)
+            return 0;
+        struct pkv_event event = event_of(e, PKV_EVENT_FIRST_TOKEN, end_ns, r);
+        return emit_event(e, &event, err);
+    }
+    int64_t gap = end_ns - r->last_token_ns;
+    r->last_token_ns = end_ns;
+    r->max_gap_ns = max_i64(r->max_gap_ns, gap);
+    e->row.max_gap_ns = max_i64(e->row.max_gap_ns, gap);
+    if (gap == e->row.dur_ns)
+        e->row.regular_gaps++;
+    else
+        emit_gap(e, gap);
+    return 0;
+}
+
+static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, struct pkv_err *err)
+{
+    e->figures.completed++;
+    e->row.finished++;
+    if (r->abort_node.index != PKV_HEAP_NOWHERE)
+        pkv_heap_remove(&e->aborts, &r->abort_node);
+    struct pkv_event event = event_of(e, PKV_EVENT_FINISH, end_ns, r);
+    if (emit_event(e, &event, err) < 0 || emit_request(e, r, "", end_ns, err) < 0)
+        return -1;
+    pkv_sched_forget(e->sched, r);
+    return 0;
+}
+
+static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t end_ns,
+                   struct pkv_err *err)
+{
+    e->row.regular_gap_ns = e->row.dur_ns;
+    for (size_t i = 0; i < plan->num_entries; i++) {
+        const struct pkv_plan_entry *entry = &plan->entries[i];
+        struct pkv_request *r = entry->ref.request;
+        if (entry->sampled && token_out(e, r, end_ns, err) < 0)
+            return -1;
+        if (entry->finished && finish(e, r, end_ns, err) < 0)
+            return -1;
+    }
+    e->figures.output_tokens += (uint64_t)e->row.output_tokens;
+    return 0;
+}
+
+static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    if (!e->config.check)
+        return 0;
+    if (plan && pkv_plan_check(e->sched, plan, err) < 0)
+        return -1;
+    return pkv_sched_check(e->sched, err);
+}
+
+int engine_step(struct pkv_engine *e, struct pkv_err *err)
+{
+    struct pkv_cache *cache = pkv_sched_cache(e->sched);
+    uint64_t evicted_before = pkv_cache_figures(cache).num_evicted;
+    struct pkv_plan *plan;
+    if (pkv_sched_plan(e->sched, &plan, err) < 0)
+        return -1;
+    fill_planned(e, plan, evicted_before);
+    count_plan(e, plan);
+    e->row.dur_ns = duration(e, plan);
+    if (e->figures.outcome == PKV_OUTCOME_STUCK)
+        engine_diagnose_stuck(e);
+    watch_livelock(e, plan);
+    if (emit_plan_events(e, plan, err) < 0 || emit_planned(e, plan, err) < 0 ||
+        check(e, plan, err) < 0)
+        return -1;
+    pkv_sched_commit(e->sched, plan);
+    int64_t end_ns = e->now_ns + e->row.dur_ns;
+    if (results(e, plan, end_ns, err) < 0)
+        return -1;
+    e->row.free_blocks_end = pkv_cache_num_free(cache);
+    if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)
+        return -1;
+    e->figures.num_steps++;
+    e->figures.end_ns = end_ns;
+    e->now_ns = end_ns;
+    return 0;
+}

@@ -1,0 +1,291 @@
+/*
+ * admit.c - one pass over the waiting queue: look up, ask the admit policy, take the blocks.
+ *
+ * What a refused head's look-up found is remembered with the cache's version, so a blocked queue is
+ * not looked up again in every step.
+ *
+ * Source: vllm/v1/core/sched/scheduler.py, schedule(), second loop.
+ */
+#include "base/alloc.h"
+#include "sched/sched_private.h"
+
+enum considered { ADMITTED, REFUSED, DEFERRED, NO_MEMORY };
+
+/* The request at the head of the queue when the pass began, or the first that was refused, decides
+ * the limit of the step. */
+static void note_limit(struct pkv_plan *plan, struct pkv_request *r, enum pkv_limit limit,
+                       uint64_t need, uint32_t num_free)
+{
+    if (plan->head.request)
+        return;
+    plan->head = pkv_request_ref(r);
+    plan->limit = limit;
+    plan->head_need_blocks = need;
+    plan->head_free_blocks = num_free;
+}
+
+static void look_up(struct pkv_sched *s, struct pkv_request *r, struct pkv_hit *out_hit)
+{
+    const struct remembered *old = &s->remembered;
+    if (pkv_request_get(old->ref) == r && old->version == pkv_cache_version(s->cache))
+        *out_hit = old->hit;
+    else
+        pkv_cache_find_prefix(s->cache, &r->seq, out_hit);
+}
+
+static bool has_lost_ids(const struct pkv_hit *hit)
+{
+    return hit->num_tokens > 0 && !hit->blocks[0];
+}
+
+/* The first one refused in a step is the one that will be looked up in the next. */
+static void remember(struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_request *r,
+                     const struct pkv_hit *hit)
+{
+    if (pkv_request_get(plan->head) != r || has_lost_ids(hit))
+        return;
+    pkv_cache_watch(s->cache, &r->seq, hit);
+    s->remembered = (struct remembered){plan->head, pkv_cache_version(s->cache), *hit};
+    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+        s->remembered.hit.blocks[g] = NULL;
+}
+
+/* --- one candidate --------------------------------------------------------------------------- */
+
+static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
+{
+    switch (verdict) {
+    case PKV_ADMIT_BLOCKS:
+        return PKV_LIMIT_BLOCKS;
+    case PKV_ADMIT_GATE:
+        return PKV_LIMIT_GATE;
+    case PKV_ADMIT:
+        break;
+    }
+    PKV_ASSERT(!"a refusal");
+    return PKV_LIMIT_NOTHING;
+}
+
+static void count_overtakes(struct pkv_sched *s)
+{
+    for (size_t i = 0; i < s->num_aside; i++)
+        s->aside[i]->num_overtakes++;
+}
+
+static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+                             struct pkv_err *err)
+{
+    uint64_t end = sched_end_positions(s, r);
+    uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
+    uint64_t positions = end < room ? end : room;
+    if (positions < r->seq.num_known_tokens)
+        positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;
+    if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
+        pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
+                 err) < 0)
+        return -1;
+    return plan_reserve(s, plan, s->num_running + 1, err);
+}
+
+static void record_admission(struct pkv_sched *s, struct pkv_plan *plan,
+                             const struct pkv_candidate *c, struct pkv_request *r,
+                             uint32_t num_free)
+{
+    bool resumed = r->status == PKV_REQUEST_PREEMPTED;
+    uint32_t hit = c->hit->num_tokens;
+    plan->admissions[plan->num_admissions++] = (struct pkv_plan_admission){
+        .ref = pkv_request_ref(r),
+        .resumed = resumed,
+        .num_hit_tokens = hit,
+        .num_queried_tokens = s->config.prefix_cache ? r->seq.num_known_tokens : 0,
+        .num_tokens = c->num_tokens,
+        .need_blocks = c->need_blocks,
+        .free_blocks = num_free,
+    };
+    plan->num_hit_tokens += hit;
+    if (!resumed)
+        r->num_hit_tokens = hit;
+    if (hit > r->num_highest_tokens)
+        r->num_highest_tokens = hit;
+    uint32_t num_blocks = 0;
+    for (uint32_t g = 0; g < s->config.num_groups; g++)
+        num_blocks += r->seq.tables[g].num;
+    if (num_blocks > r->peak_blocks)
+        r->peak_blocks = num_blocks;
+    plan_add_entry(s, plan, (struct pkv_plan_entry){
+        .ref = pkv_request_ref(r),
+        .num_tokens = c->num_tokens,
+        .first_position = hit,
+        .kind = resumed ? PKV_ENTRY_RESUMED : PKV_ENTRY_NEW,
+    });
+}
+
+static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
+                            const struct pkv_candidate *c, struct pkv_request *r,
+                            struct pkv_err *err)
+{
+    if (reserve_admission(s, plan, r, err) < 0)
+        return NO_MEMORY;
+    uint32_t num_free = s->view.num_free_blocks;
+    enum pkv_alloc grown =
+        pkv_cache_grow(s->cache, &r->seq, c->hit, c->num_tokens, c->num_positions);
+    PKV_ASSERT(grown == PKV_ALLOC_OK);   /* no policy admits what does not fit */
+    record_admission(s, plan, c, r, num_free);
+    if (s->remembered.ref.request == r)
+        s->remembered.ref.request = NULL;
+    pkv_waiting_remove(s->waiting, r);
+    pkv_request_set_status(r, PKV_REQUEST_RUNNING);
+    s->running[s->num_running++] = r;
+    count_overtakes(s);
+    sched_update_view(s);
+    if (s->config.policies.admit->took)
+        s->config.policies.admit->took(&s->view, s->pass, c);
+    return ADMITTED;
+}
+
+static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+                                struct pkv_err *err)
+{
+    if (pkv_cache_prepare(s->cache, &r->seq, 0, err) < 0)
+        return NO_MEMORY;
+    struct pkv_hit hit;
+    look_up(s, r, &hit);
+    uint32_t n = r->seq.num_known_tokens - hit.num_tokens;
+    uint32_t threshold = s->config.long_prefill_token_threshold;
+    if (threshold && n > threshold)
+        n = threshold;
+    if (!s->config.enable_chunked_prefill && n > s->budget) {
+        note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
+        return DEFERRED;
+    }
+    n = n < s->budget ? n : (uint32_t)s->budget;
+    uint64_t positions = (uint64_t)hit.num_tokens + n;
+    struct pkv_candidate c = {
+        .request = r,
+        .hit = &hit,
+        .num_tokens = n,
+        .num_positions = (uint32_t)positions,
+    };
+    c.need_blocks = pkv_cache_need(s->cache, &r->seq, &hit, c.num_positions);
+    uint64_t need = c.need_blocks;
+    enum pkv_admit_verdict verdict =
+        s->config.policies.admit->consider(&s->view, s->pass, &c, &need);
+    if (verdict == PKV_ADMIT) {
+        if (has_lost_ids(&hit))
+            pkv_cache_find_prefix(s->cache, &r->seq, &hit);
+        return take(s, plan, &c, r, err);
+    }
+    note_limit(plan, r, limit_of(verdict), need, s->view.num_free_blocks);
+    remember(s, plan, r, &hit);
+    return REFUSED;
+}
+
+/* --- the pass -------------------------------------------------------------------------------- */
+
+static int put_aside(struct pkv_request ***list, size_t *num, size_t *capacity,
+                     struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err)
+{
+    if (pkv_grow(list, capacity, *num + 1, sizeof(**list), err) < 0)
+        return -1;
+    pkv_waiting_remove(s->waiting, r);
+    (*list)[(*num)++] = r;
+    return 0;
+}
+
+/* Refused ones go back to where they were. Deferred ones go to the front, the last looked at first,
+ * so that every such step turns them round (vLLM of 2025-09); under another order, to their place. */
+static void put_back(struct pkv_sched *s)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    for (size_t i = 0; i < s->num_aside; i++)
+        pkv_waiting_put_back(s->waiting, s->aside[i]);
+    for (size_t i = 0; i < s->num_deferred; i++) {
+        if (order->by_arrival)
+            pkv_waiting_put_front(s->waiting, s->deferred[i]);
+        else
+            pkv_waiting_put_back(s->waiting, s->deferred[i]);
+    }
+    s->num_aside = s->num_deferred = 0;
+}
+
+static bool may_go_on(const struct pkv_sched *s)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    for (size_t i = 0; i < s->num_aside; i++)
+        if (!p->on_blocked->goes_on(s->aside[i], p->on_blocked_param))
+            return false;
+    return true;
+}
+
+/* returns 1 to go on with the next, 0 to stop, -1 without memory */
+static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+                     struct pkv_err *err)
+{
+    switch (consider(s, plan, r, err)) {
+    case ADMITTED:
+        return may_go_on(s);
+    case REFUSED:
+        if (!s->config.policies.on_blocked->goes_on(r, s->config.policies.on_blocked_param))
+            return 0;
+        if (put_aside(&s->aside, &s->num_aside, &s->aside_capacity, s, r, err) < 0)
+            return -1;
+        return 1;
+    case DEFERRED:
+        if (s->config.blocked_prefill == PKV_BLOCKED_PREFILL_STOP)
+            return 0;
+        if (put_aside(&s->deferred, &s->num_deferred, &s->deferred_capacity, s, r, err) < 0)
+            return -1;
+        return 1;
+    case NO_MEMORY:
+        break;
+    }
+    return -1;
+}
+
+static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
+{
+    struct pkv_request *r;
+    int go_on = 1;
+    while (go_on > 0 && (r = pkv_waiting_head(s->waiting))) {
+        if (s->budget == 0 || s->num_running >= s->max_seqs) {
+            enum pkv_limit limit = s->budget == 0 ? PKV_LIMIT_BUDGET : PKV_LIMIT_SEQS;
+            note_limit(plan, r, limit, 0, s->view.num_free_blocks);
+            break;
+        }
+        go_on = step_pass(s, plan, r, err);
+    }
+    return go_on < 0 ? -1 : 0;
+}
+
+/* Keys that change while waiting are asked anew before a pass. */
+static int reorder(struct pkv_sched *s, struct pkv_err *err)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    size_t num = pkv_waiting_num(s->waiting);
+    if (!order->needs_every_step)
+        return 0;
+    if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0)
+        return -1;
+    pkv_waiting_list(s->waiting, s->aside);
+    for (size_t i = 0; i < num; i++)
+        pkv_waiting_remove(s->waiting, s->aside[i]);
+    for (size_t i = 0; i < num; i++)
+        pkv_waiting_put_again(s->waiting, s->aside[i], order->key(&s->view, s->aside[i]));
+    return 0;
+}
+
+int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
+{
+    sched_update_view(s);
+    struct pkv_request *head = pkv_waiting_head(s->waiting);
+    plan->limit = head ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
+    if (!head)
+        return 0;
+    if (reorder(s, err) < 0)
+        return -1;
+    if (s->config.policies.admit->begin)
+        s->config.policies.admit->begin(&s->view, s->pass);
+    int result = run_pass(s, plan, err);
+    put_back(s);
+    return result;
+}

@@ -1,0 +1,64 @@
+/*
+ * commit.c - a step's tokens come out, in the order of the plan.
+ *
+ * When a request's computed positions reach its known tokens, one token is sampled. The last one is
+ * never stored: a request of P prompt and O output tokens computes P + O - 1 positions. A finished
+ * request's blocks are free at once, so the next step can use them.
+ *
+ * Source: vllm/v1/core/sched/scheduler.py, update_from_output().
+ */
+#include "sched/sched_private.h"
+
+static bool is_done(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return r->emits_nothing || r->num_emitted >= r->num_output_tokens ||
+           r->seq.num_known_tokens >= s->max_model_len;
+}
+
+static void finish(struct pkv_sched *s, struct pkv_request *r)
+{
+    pkv_cache_release(s->cache, &r->seq);
+    pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
+}
+
+static bool commit_entry(struct pkv_sched *s, struct pkv_plan_entry *entry)
+{
+    struct pkv_request *r = pkv_request_get(entry->ref);
+    if (!r || r->status != PKV_REQUEST_RUNNING)
+        return false;   /* gone since */
+    struct pkv_seq *seq = &r->seq;
+    if (seq->num_computed_tokens > r->num_highest_tokens)
+        r->num_highest_tokens = seq->num_computed_tokens;
+    r->num_recomputed_tokens += entry->num_recomputed;
+    if (s->config.policies.publish->when == PKV_PUBLISH_COMPUTED)
+        pkv_cache_publish(s->cache, seq);
+    if (seq->num_computed_tokens < seq->num_known_tokens)
+        return false;
+    if (!r->emits_nothing) {
+        seq->num_known_tokens++;
+        r->num_emitted++;
+        entry->sampled = true;
+    }
+    entry->finished = is_done(s, r);
+    if (entry->finished)
+        finish(s, r);
+    return entry->finished;
+}
+
+static void drop_finished(struct pkv_sched *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->num_running; i++)
+        if (s->running[i]->status == PKV_REQUEST_RUNNING)
+            s->running[kept++] = s->running[i];
+    s->num_running = kept;
+}
+
+void pkv_sched_commit(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    bool any_finished = false;
+    for (size_t i = 0; i < plan->num_entries; i++)
+        any_finished |= commit_entry(s, &plan->entries[i]);
+    if (any_finished)
+        drop_finished(s);
+}

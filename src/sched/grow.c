@@ -1,0 +1,143 @@
+/*
+ * grow.c - the running requests, from the first admitted on: each gets its tokens, and whoever
+ * lacks a block gives others up until it has one.
+ *
+ * The victim may have been scheduled earlier in this step; then its tokens go back to the budget,
+ * its entry leaves the plan and the walk steps back by one place. One that was walked past without
+ * tokens moves the others up all the same, so the one behind the grower is passed over in this
+ * step, as in the engine.
+ *
+ * Source: vllm/v1/core/sched/scheduler.py, schedule(), first loop.
+ */
+#include "sched/sched_private.h"
+
+static uint32_t min_u64(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    uint32_t computed = r->seq.num_computed_tokens;
+    uint32_t n = r->seq.num_known_tokens - computed;
+    uint32_t threshold = s->config.long_prefill_token_threshold;
+    if (threshold && n > threshold)
+        n = threshold;
+    n = min_u64(n, s->budget);
+    uint32_t last = s->max_model_len - 1;
+    return computed < last ? min_u64(n, last - computed) : 0;
+}
+
+static void requeue(struct pkv_sched *s, struct pkv_request *r)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    switch (s->config.policies.requeue->place) {
+    case PKV_PLACE_FRONT:
+        pkv_waiting_put_front(s->waiting, r);
+        break;
+    case PKV_PLACE_TAIL:
+        pkv_waiting_put_tail(s->waiting, r, order->by_arrival ? 0 : INT64_MAX);
+        break;
+    case PKV_PLACE_BY_ORDER:
+        pkv_waiting_put_again(s->waiting, r, order->key(&s->view, r));
+        break;
+    }
+}
+
+/* A victim that was scheduled in this step: as if it had not been. */
+static void take_back(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r)
+{
+    uint32_t n = plan_cancel(s, plan, r);
+    uint32_t computed = r->seq.num_computed_tokens - n;
+    if (s->config.priority_victim == PKV_PRIORITY_VICTIM_SAFE)
+        pkv_cache_unpublish(s->cache, &r->seq, computed);
+}
+
+static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
+                    struct pkv_request *grower)
+{
+    struct pkv_request *victim = s->running[index];
+    uint32_t lost = victim->seq.num_computed_tokens;
+    if (plan_has(plan, victim)) {
+        lost -= plan->entries[victim->sched_entry].num_tokens;
+        take_back(s, plan, victim);
+    }
+    sched_remove_running(s, index);
+    uint32_t freed = pkv_cache_release(s->cache, &victim->seq);
+    pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
+    victim->num_preemptions++;
+    s->num_preemptions++;
+    plan->preemptions[plan->num_preemptions++] = (struct pkv_plan_preemption){
+        .ref = pkv_request_ref(victim),
+        .grower = pkv_request_ref(grower),
+        .freed_blocks = freed,
+        .lost_tokens = lost,
+    };
+    sched_update_view(s);
+    requeue(s, victim);
+}
+
+enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
+
+/* Give r its n tokens. *place is r's place in running and follows when others leave before it. */
+static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+                           uint32_t n, size_t *place)
+{
+    uint32_t computed = r->seq.num_computed_tokens;
+    uint32_t positions = min_u64((uint64_t)computed + n, s->max_model_len);
+    while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
+        sched_update_view(s);
+        size_t index = s->config.policies.preempt->pick(&s->view, r);
+        if (index == SIZE_MAX)
+            return NOT_GROWN;
+        PKV_ASSERT(index < s->num_running);
+        struct pkv_request *victim = s->running[index];
+        bool was_scheduled = plan_has(plan, victim);
+        preempt(s, plan, index, r);
+        if (victim == r)
+            return GAVE_ITSELF_UP;
+        *place -= was_scheduled;
+    }
+    return GROWN;
+}
+
+static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r, uint32_t n,
+                      const uint32_t *blocks_before)
+{
+    struct pkv_plan_entry entry = {
+        .ref = pkv_request_ref(r),
+        .num_tokens = n,
+        .first_position = r->seq.num_computed_tokens - n,
+        .kind = PKV_ENTRY_RUNNING,
+    };
+    uint32_t num_blocks = 0;
+    for (uint32_t g = 0; g < s->config.num_groups; g++) {
+        entry.num_blocks_before[g] = blocks_before[g];
+        num_blocks += r->seq.tables[g].num;
+    }
+    if (num_blocks > r->peak_blocks)
+        r->peak_blocks = num_blocks;
+    plan_add_entry(s, plan, entry);
+}
+
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    for (size_t i = 0; i < s->num_running && s->budget > 0; i++) {
+        struct pkv_request *r = s->running[i];
+        uint32_t n = tokens_wanted(s, r);
+        if (n == 0)
+            continue;
+        uint32_t blocks_before[PKV_MAX_GROUPS];
+        for (uint32_t g = 0; g < s->config.num_groups; g++)
+            blocks_before[g] = r->seq.tables[g].num;
+        switch (grow_one(s, plan, r, n, &i)) {
+        case GROWN:
+            add_grown(s, plan, r, n, blocks_before);
+            break;
+        case NOT_GROWN:
+            break;
+        case GAVE_ITSELF_UP:
+            return;   /* those behind it get nothing in this step */
+        }
+    }
+}

@@ -1,0 +1,273 @@
+/*
+ * sched.c - who comes in and who leaves: create, add, abort, forget, drain.
+ *
+ * A request that could never run is refused when it comes, with both numbers, so that no queue can
+ * hang behind it (unless oversized: wait asks for the raw engine).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "sched/sched_private.h"
+
+const char *pkv_limit_name(enum pkv_limit limit)
+{
+#define PKV_NAME(sym, word) [sym] = word,
+    static const char *const names[] = {PKV_LIMITS(PKV_NAME)};
+#undef PKV_NAME
+    PKV_ASSERT((unsigned)limit < PKV_LIMIT_COUNT);
+    return names[limit];
+}
+
+/* Truncated as Python does: 0.29 x 100 gives 28. */
+static uint32_t watermark_blocks(const struct pkv_sched_config *config)
+{
+    uint32_t counted = config->num_blocks + (config->has_null_block ? 1 : 0);
+    return (uint32_t)(config->watermark * (double)counted);
+}
+
+static struct pkv_cache *create_cache(const struct pkv_sched_config *config, struct pkv_err *err)
+{
+    struct pkv_cache_config cache = {
+        .pool = {.num_blocks = config->num_blocks,
+                 .evict = config->policies.evict,
+                 .layout = config->policies.layout,
+                 .seed = config->seed},
+        .num_groups = config->num_groups,
+        .prefix_cache = config->prefix_cache,
+        .unhashed_free = config->unhashed_free,
+        .publish = config->policies.publish->when,
+    };
+    for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
+        cache.groups[g] = config->groups[g];
+    return pkv_cache_create(&cache, err);
+}
+
+struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
+{
+    struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
+    if (!s)
+        return NULL;
+    s->config = *config;
+    s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT32_MAX;
+    s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT32_MAX;
+    s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
+    s->cache = create_cache(config, err);
+    s->store = s->cache ? pkv_request_store_create(err) : NULL;
+    s->waiting = s->store ? pkv_waiting_create(err) : NULL;
+    s->pass = s->waiting ? pkv_alloc(1, config->policies.admit->pass_size, err) : NULL;
+    if (!s->pass) {
+        pkv_sched_destroy(s);
+        return NULL;
+    }
+    s->view = (struct pkv_sched_view){
+        .cache = s->cache,
+        .num_blocks = config->num_blocks,
+        .num_watermark_blocks = watermark_blocks(config),
+        .max_model_len = s->max_model_len,
+        .seed = config->seed,
+    };
+    return s;
+}
+
+void pkv_sched_destroy(struct pkv_sched *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        pkv_free(s->slots[i].plan.entries);
+        pkv_free(s->slots[i].plan.admissions);
+        pkv_free(s->slots[i].plan.preemptions);
+    }
+    pkv_request_store_destroy(s->store, s->cache);
+    pkv_waiting_destroy(s->waiting);
+    pkv_cache_destroy(s->cache);
+    pkv_free(s->running);
+    pkv_free(s->aside);
+    pkv_free(s->deferred);
+    pkv_free(s->pass);
+    pkv_free(s);
+}
+
+void sched_update_view(struct pkv_sched *s)
+{
+    s->view.running = s->running;
+    s->view.num_running = s->num_running;
+    s->view.num_waiting = pkv_waiting_num(s->waiting);
+    s->view.num_free_blocks = pkv_cache_num_free(s->cache);
+}
+
+/* --- coming in ------------------------------------------------------------------------------- */
+
+uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    uint64_t end = (uint64_t)r->seq.num_prompt_tokens + r->num_output_tokens - 1;
+    return end < s->max_model_len ? end : s->max_model_len;
+}
+
+uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    uint64_t positions = sched_end_positions(s, r);
+    if (s->config.policies.admit->positions_wanted) {
+        uint64_t wanted = s->config.policies.admit->positions_wanted(r);
+        positions = wanted > positions ? wanted : positions;
+    }
+    return pkv_cache_blocks_for(s->cache, positions);
+}
+
+/* Says why a request could never run; false when it could. */
+static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
+                          size_t size)
+{
+    uint32_t prompt = r->seq.num_prompt_tokens;
+    uint64_t longest = (uint64_t)prompt + r->max_tokens;
+    if (longest > s->max_model_len) {
+        snprintf(reason, size,
+                 "prompt %" PRIu32 " + max_tokens %" PRIu32 " = %" PRIu64
+                 " tokens exceed max_model_len %" PRIu32,
+                 prompt, r->max_tokens, longest, s->max_model_len);
+        return true;
+    }
+    uint32_t threshold = s->config.long_prefill_token_threshold;
+    uint32_t first = threshold && prompt > threshold ? threshold : prompt;
+    if (!s->config.enable_chunked_prefill && first > s->max_budget) {
+        snprintf(reason, size,
+                 "without chunked prefill %" PRIu32 " prompt tokens exceed the token budget %" PRIu64,
+                 first, s->max_budget);
+        return true;
+    }
+    uint64_t blocks = pkv_sched_peak_blocks(s, r);
+    if (blocks > s->config.num_blocks) {
+        snprintf(reason, size, "needs %" PRIu64 " blocks, the pool has %" PRIu32, blocks,
+                 s->config.num_blocks);
+        return true;
+    }
+    return false;
+}
+
+int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
+                  struct pkv_request **out, char *reason, size_t reason_size, struct pkv_err *err)
+{
+    if (pkv_waiting_reserve(s->waiting, pkv_request_store_num_live(s->store) + 1, err) < 0)
+        return -1;
+    struct pkv_request *r = pkv_request_open(s->store, s->cache, spec, err);
+    if (!r)
+        return -1;
+    *out = r;
+    bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
+    if (rejects && can_never_run(s, r, reason, reason_size)) {
+        pkv_request_set_status(r, PKV_REQUEST_REJECTED);
+        return 0;
+    }
+    sched_update_view(s);
+    pkv_waiting_put_new(s->waiting, r, s->config.policies.order->key(&s->view, r));
+    return 0;
+}
+
+/* --- leaving --------------------------------------------------------------------------------- */
+
+void sched_remove_running(struct pkv_sched *s, size_t index)
+{
+    s->num_running--;
+    for (size_t i = index; i < s->num_running; i++)
+        s->running[i] = s->running[i + 1];
+}
+
+static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
+{
+    if (r->status != PKV_REQUEST_RUNNING) {
+        pkv_waiting_remove(s->waiting, r);
+        return;
+    }
+    size_t i = 0;
+    while (i < s->num_running && s->running[i] != r)
+        i++;
+    PKV_ASSERT(i < s->num_running);
+    sched_remove_running(s, i);
+}
+
+uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
+{
+    leave_queues(s, r);
+    uint32_t freed = pkv_cache_release(s->cache, &r->seq);
+    pkv_request_set_status(r, PKV_REQUEST_ABORTED);
+    return freed;
+}
+
+void pkv_sched_forget(struct pkv_sched *s, struct pkv_request *r)
+{
+    pkv_request_close(s->store, s->cache, r);
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct pkv_request *const *x = a, *const *y = b;
+    return ((*x)->row > (*y)->row) - ((*x)->row < (*y)->row);
+}
+
+int pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_request *request),
+                    void *ctx, struct pkv_err *err)
+{
+    size_t num_waiting = pkv_waiting_num(s->waiting), num = s->num_running + num_waiting;
+    struct pkv_request **all = pkv_alloc(num, sizeof(struct pkv_request *), err);
+    if (!all)
+        return -1;
+    for (size_t i = 0; i < s->num_running; i++)
+        all[i] = s->running[i];
+    for (size_t i = 0; i < num_waiting; i++)
+        all[s->num_running + i] = pkv_waiting_any(s->waiting, i);
+    qsort(all, num, sizeof(struct pkv_request *), by_row);
+    for (size_t i = 0; i < num; i++) {
+        leave_queues(s, all[i]);
+        pkv_cache_release(s->cache, &all[i]->seq);
+        pkv_request_set_status(all[i], PKV_REQUEST_UNFINISHED);
+        each(ctx, all[i]);
+        pkv_sched_forget(s, all[i]);
+    }
+    pkv_free(all);
+    return 0;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+const struct pkv_sched_config *pkv_sched_config(const struct pkv_sched *s)
+{
+    return &s->config;
+}
+
+struct pkv_cache *pkv_sched_cache(struct pkv_sched *s)
+{
+    return s->cache;
+}
+
+size_t pkv_sched_num_running(const struct pkv_sched *s)
+{
+    return s->num_running;
+}
+
+struct pkv_request *pkv_sched_running(const struct pkv_sched *s, size_t i)
+{
+    PKV_ASSERT(i < s->num_running);
+    return s->running[i];
+}
+
+size_t pkv_sched_num_waiting(const struct pkv_sched *s)
+{
+    return pkv_waiting_num(s->waiting);
+}
+
+struct pkv_request *pkv_sched_head(const struct pkv_sched *s)
+{
+    return pkv_waiting_head(s->waiting);
+}
+
+void pkv_sched_list_waiting(const struct pkv_sched *s, struct pkv_request **out)
+{
+    pkv_waiting_list(s->waiting, out);
+}
+
+uint64_t pkv_sched_num_preemptions(const struct pkv_sched *s)
+{
+    return s->num_preemptions;
+}

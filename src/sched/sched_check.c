@@ -1,0 +1,75 @@
+/*
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 of sched.h, then cache and pool; and a
+ * plan: S5.
+ */
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "sched/sched_private.h"
+
+static int check_waiting(const struct pkv_sched *s, struct pkv_err *err)
+{
+    for (size_t i = 0; i < pkv_waiting_num(s->waiting); i++) {
+        const struct pkv_request *r = pkv_waiting_any(s->waiting, i);
+        if (r->status != PKV_REQUEST_WAITING && r->status != PKV_REQUEST_PREEMPTED)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " is in the queue and %s",
+                            r->row, pkv_request_status_name(r->status));
+        for (uint32_t g = 0; g < s->config.num_groups; g++)
+            if (r->seq.tables[g].num || r->seq.num_computed_tokens)
+                return pkv_fail(err, PKV_ERR_AUDIT,
+                                "S2: row %" PRIu64 " waits with %" PRIu32 " blocks and %" PRIu32
+                                " computed positions",
+                                r->row, r->seq.tables[g].num, r->seq.num_computed_tokens);
+    }
+    return 0;
+}
+
+static int check_running(const struct pkv_sched *s, struct pkv_err *err)
+{
+    if (s->num_running > s->max_seqs)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S4: %zu running, max_num_seqs is %" PRIu64,
+                        s->num_running, s->max_seqs);
+    for (size_t i = 0; i < s->num_running; i++) {
+        const struct pkv_request *r = s->running[i];
+        if (r->status != PKV_REQUEST_RUNNING || r->waiting_node.index != PKV_HEAP_NOWHERE)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " runs and is %s", r->row,
+                            pkv_request_status_name(r->status));
+        if (r->seq.num_computed_tokens > r->seq.num_known_tokens)
+            return pkv_fail(err, PKV_ERR_AUDIT,
+                            "S3: row %" PRIu64 " has %" PRIu32 " positions computed of %" PRIu32,
+                            r->row, r->seq.num_computed_tokens, r->seq.num_known_tokens);
+    }
+    return 0;
+}
+
+int pkv_sched_check(const struct pkv_sched *s, struct pkv_err *err)
+{
+    size_t num_listed = s->num_running + pkv_waiting_num(s->waiting);
+    if (num_listed != pkv_request_store_num_live(s->store))
+        return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
+                        pkv_request_store_num_live(s->store), num_listed);
+    if (check_waiting(s, err) < 0 || check_running(s, err) < 0)
+        return -1;
+    const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(*seqs), err);
+    if (!seqs)
+        return -1;
+    for (size_t i = 0; i < s->num_running; i++)
+        seqs[i] = &s->running[i]->seq;
+    int result = pkv_cache_check(s->cache, seqs, s->num_running, err);
+    pkv_free(seqs);
+    return result;
+}
+
+int pkv_plan_check(const struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    uint64_t num_tokens = 0;
+    for (size_t i = 0; i < plan->num_entries; i++)
+        num_tokens += plan->entries[i].num_tokens;
+    if (num_tokens != plan->num_tokens)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S5: %" PRIu64 " tokens scheduled, %" PRIu64 " counted",
+                        num_tokens, plan->num_tokens);
+    if (num_tokens > s->max_budget)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S5: %" PRIu64 " tokens scheduled, the budget is %"
+                        PRIu64, num_tokens, s->max_budget);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/*
+ * sched_private.h - the scheduler's record, for its own files and for tests that break it.
+ */
+#ifndef PKV_SCHED_PRIVATE_H
+#define PKV_SCHED_PRIVATE_H
+
+#include "pagedkv/sched.h"
+
+/* A plan and the room of its arrays. */
+struct plan_slot {
+    struct pkv_plan plan;
+    size_t entries_capacity, admissions_capacity, preemptions_capacity;
+};
+
+/* What the look-up of the request refused last had found; stands while the cache's version does. */
+struct remembered {
+    struct pkv_request_ref ref;
+    uint64_t version;
+    struct pkv_hit hit;                   /* its counts; the block ids are gone */
+};
+
+struct pkv_sched {
+    struct pkv_sched_config config;
+    struct pkv_cache *cache;              /* owned */
+    struct pkv_request_store *store;      /* owned */
+    struct pkv_waiting *waiting;          /* owned */
+    struct pkv_request **running;         /* [num_running], owned array, in admission order */
+    size_t num_running, running_capacity;
+    struct pkv_request **aside;           /* [num_aside], owned array: refused in this pass */
+    size_t num_aside, aside_capacity;
+    struct pkv_request **deferred;        /* [num_deferred], owned: over the budget in this pass */
+    size_t num_deferred, deferred_capacity;
+    struct plan_slot slots[2];
+    void *pass;                           /* owned scratch of the admit policy */
+    struct remembered remembered;
+    struct pkv_sched_view view;
+    uint64_t budget;                      /* tokens left in this step */
+    uint64_t num_plans, num_preemptions;
+    /* The configuration with "unlimited" made a number. */
+    uint64_t max_budget, max_seqs;
+    uint32_t max_model_len;
+};
+
+/* plan.c */
+int plan_reserve(struct pkv_sched *s, struct pkv_plan *plan, size_t num, struct pkv_err *err);
+void plan_add_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry entry);
+bool plan_has(const struct pkv_plan *plan, const struct pkv_request *r);
+/* Take a request out of the plan; its tokens go back to the budget. returns its tokens. */
+uint32_t plan_cancel(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
+
+/* grow.c, admit.c */
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
+int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
+void sched_update_view(struct pkv_sched *s);
+void sched_remove_running(struct pkv_sched *s, size_t index);
+/* Positions a request has when it ends by itself; what its tables are made for. */
+uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
+
+#endif
