@@ -167,6 +167,11 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
                               const struct pkv_hit *hit, uint32_t num_tokens,
                               uint32_t num_positions);
 
+/* Many sequences at once went on by one position each in blocks that they have; their own counts
+ * are brought up to date later, before anything else is done with them, by catch_up. */
+void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences);
+void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens);
+
 /* Under publish: computed, enter the full blocks below num_computed_tokens. */
 void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq);
 

@@ -96,6 +96,7 @@ struct pkv_event {
  * within a step: event*, planned, (request | event | gap)*, step. */
 struct pkv_sink {
     int (*event)(void *ctx, const struct pkv_event *event, struct pkv_err *err);
+    /* The plan has all its entries spelled out. */
     int (*planned)(void *ctx, struct pkv_sched *sched, const struct pkv_plan *plan,
                    struct pkv_err *err);
     int (*request)(void *ctx, const struct pkv_request_row *row, struct pkv_err *err);

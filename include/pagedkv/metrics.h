@@ -36,13 +36,17 @@ struct pkv_summary {
     struct pkv_engine_figures engine;
     int64_t makespan_ns;
     uint64_t peak_used_blocks, peak_waiting, peak_running;
-    double mean_used_frac, mean_slot_use_frac, mean_running, mean_waiting;
+    double mean_used_frac;        /* held blocks, of all blocks */
+    double mean_slot_use_frac;    /* positions stored in held blocks, of all slots of the pool */
+    double mean_running, mean_waiting;
     struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
     double requests_per_s, output_tokens_per_s;
     double limit_frac[PKV_LIMIT_COUNT];
     bool has_targets;
     int64_t target_ttft_ns, target_itl_ns;
-    uint64_t good_requests, good_output_tokens;    /* within both targets */
+    /* Completed with a token, the first one within target_ttft_ns and every gap within
+     * target_itl_ns. */
+    uint64_t good_requests, good_output_tokens;
 };
 
 /* A series over time in PKV_SERIES_POINTS equal stretches, each with its smallest and largest
@@ -62,7 +66,8 @@ struct pkv_metrics_config {
     const char *dir;              /* NULL = no files */
     unsigned files;               /* of enum pkv_file */
     uint64_t every;               /* every nth step row; 0 or 1 = all */
-    bool on_change;               /* only rows in which a count differs from the last kept row */
+    bool on_change;               /* only rows in which a count of requests or blocks, or limit,
+                                   * differs from the last kept row; times and tokens always do */
     uint32_t block_size;          /* of the first group */
     uint32_t num_gpu_blocks;
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */

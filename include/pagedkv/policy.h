@@ -45,7 +45,8 @@ enum pkv_choice {
 const char *pkv_choice_name(enum pkv_choice choice);
 const char *pkv_choice_summary(enum pkv_choice choice);
 
-/* What a policy sees. All borrowed, all const. */
+/* What a policy sees. All borrowed, all const. In begin (admit) and pick (preempt) the token counts
+ * of running requests are current; elsewhere only their tables are. */
 struct pkv_sched_view {
     const struct pkv_cache *cache;
     struct pkv_request *const *running;    /* [num_running], in admission order */

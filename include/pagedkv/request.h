@@ -53,6 +53,15 @@ enum pkv_request_status {
 };
 const char *pkv_request_status_name(enum pkv_request_status status);
 
+/* A request that decodes one token a step, while it does so undisturbed (see sched/steady.c). */
+struct pkv_steady {
+    bool is_in;
+    uint32_t phase;                /* its bucket: the clock, modulo the block size, at which it is due */
+    uint32_t base;                 /* computed positions = base + clock, modulo 2^32 */
+    uint64_t admission;            /* its place in the order of running */
+    struct pkv_request *prev, *next;   /* neighbours in the bucket, by admission */
+};
+
 struct pkv_request {
     struct pkv_seq seq;
     uint32_t num_emitted;          /* generated tokens */
@@ -75,6 +84,9 @@ struct pkv_request {
     struct pkv_heap_node waiting_node, abort_node;
     uint64_t sched_mark;           /* number of the last plan it is in; the scheduler's */
     uint32_t sched_entry;          /* its place in that plan */
+    uint32_t timed_tokens;         /* tokens whose times the engine has written */
+    int64_t timed_step;            /* the step of the last of them */
+    struct pkv_steady steady;      /* the scheduler's */
     uint32_t num_overtakes;        /* later ones admitted while it was refused */
     const char *id, *tenant;       /* in the buffers below; NULL = none */
     char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */

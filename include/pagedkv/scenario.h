@@ -21,10 +21,12 @@
 extern "C" {
 #endif
 
-/* One key given outside the file. */
+/* One key given outside the file. Settings of origin "--set" win over all others; of two with the
+ * same key the later one wins. A setting replaces what the file says with another key for the same
+ * thing (kv.num_gpu_blocks over kv.num_blocks, traffic.trace over traffic.requests). */
 struct pkv_setting {
     const char *key;       /* dotted path, "scheduler.preset" */
-    const char *value;     /* YAML: a scalar, or flow style */
+    const char *value;     /* YAML: a scalar, or flow style; text and paths need no quotes */
     const char *origin;    /* shown in errors: "--set", "--block-size" */
 };
 
@@ -33,7 +35,7 @@ struct pkv_scenario {
     char *preset;                      /* owned */
     struct pkv_sched_config sched;
     struct pkv_step_time step_time;
-    bool step_time_given;              /* else the uncalibrated default */
+    bool step_time_given;              /* it is not the default, which is not calibrated */
     uint64_t seed;
     bool is_trace;                     /* traffic: a trace, or synthetic */
     char *trace;                       /* owned; path as to be opened */
@@ -49,11 +51,13 @@ struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_settin
                                        size_t num_settings, struct pkv_err *err);
 void pkv_scenario_destroy(struct pkv_scenario *scenario);
 
-/* The scenario as it will run, every key written out, as YAML; loading it gives the same run.
- * Ends with NUL; free with pkv_scenario_free_text(). */
+/* The scenario as it will run, every key written out, as YAML; loading it gives the same run. Paths
+ * are written absolute, so that it may be loaded from any folder. Ends with NUL; free with
+ * pkv_scenario_free_text(). */
 char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err *err);
 void pkv_scenario_free_text(char *text);
-/* SHA-256 of the resolved text as 64 hex digits and NUL. */
+/* SHA-256 of the resolved text as 64 hex digits and NUL. The folders of trace paths do not count,
+ * so the sum is that of the scenario wherever it lies. */
 void pkv_scenario_sha256(const char *resolved, char out[65]);
 
 /* The traffic it names. The caller closes. */

@@ -13,6 +13,7 @@
  *   S3  computed <= known for every running request outside a step
  *   S4  running <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
+ *   S6  the steady requests' phases, sums and number are those of the requests themselves
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -78,7 +79,7 @@ const char *pkv_limit_name(enum pkv_limit limit);
 
 enum pkv_entry_kind { PKV_ENTRY_RUNNING, PKV_ENTRY_NEW, PKV_ENTRY_RESUMED };
 
-/* One scheduled request, in scheduling order. */
+/* One scheduled request. */
 struct pkv_plan_entry {
     struct pkv_request_ref ref;
     uint32_t num_tokens;
@@ -103,9 +104,12 @@ struct pkv_plan_preemption {
     uint32_t freed_blocks, lost_tokens;  /* lost: computed positions, cancelled ones not counted */
 };
 
+/* Requests that decode undisturbed are not listed one by one: num_steady of them, all of them before
+ * the first entry in scheduling order, get one token each. pkv_sched_list_entries() spells them out. */
 struct pkv_plan {
     uint64_t number;                 /* from 0; two plans may be alive */
-    struct pkv_plan_entry *entries;
+    uint64_t num_steady;
+    struct pkv_plan_entry *entries;  /* in scheduling order */
     size_t num_entries;
     struct pkv_plan_admission *admissions;
     size_t num_admissions;
@@ -118,6 +122,10 @@ struct pkv_plan {
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
     bool changed_nothing;            /* nothing scheduled, nothing preempted */
+    bool left_steady;                /* those who were steady are spelled out from this step on */
+    /* written by commit: whose last token this was, in scheduling order */
+    struct pkv_request **finished;
+    size_t num_finished;
 };
 
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err);
@@ -145,6 +153,12 @@ int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_er
  * finish and give back their blocks; their records live until forgotten. */
 void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);
 
+/* All scheduled requests of a plan that is not committed yet, in scheduling order, steady ones
+ * included. out has room for pkv_plan_num_scheduled(plan). */
+size_t pkv_plan_num_scheduled(const struct pkv_plan *plan);
+void pkv_sched_list_entries(struct pkv_sched *sched, const struct pkv_plan *plan,
+                            struct pkv_plan_entry *out);
+
 /* Let go of a finished, aborted or refused request's record. */
 void pkv_sched_forget(struct pkv_sched *sched, struct pkv_request *request);
 
@@ -154,7 +168,9 @@ int pkv_sched_drain(struct pkv_sched *sched,
                     void (*each)(void *ctx, struct pkv_request *request), void *ctx,
                     struct pkv_err *err);
 
-/* Reading. */
+/* Reading. The counts of tokens in a running request are current after pkv_sched_refresh(); its
+ * tables always are. */
+void pkv_sched_refresh(struct pkv_sched *sched);
 const struct pkv_sched_config *pkv_sched_config(const struct pkv_sched *sched);
 struct pkv_cache *pkv_sched_cache(struct pkv_sched *sched);
 size_t pkv_sched_num_running(const struct pkv_sched *sched);
@@ -168,7 +184,7 @@ uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 
 /* Recount everything, cache and pool included. 0, or -1 with PKV_ERR_AUDIT. O(everything). */
-int pkv_sched_check(const struct pkv_sched *sched, struct pkv_err *err);
+int pkv_sched_check(struct pkv_sched *sched, struct pkv_err *err);
 /* The plan's sums against its entries, and S5. */
 int pkv_plan_check(const struct pkv_sched *sched, const struct pkv_plan *plan, struct pkv_err *err);
 

@@ -212,6 +212,17 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
     return PKV_ALLOC_OK;
 }
 
+void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences)
+{
+    cache->num_stored += num_sequences;
+}
+
+void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens)
+{
+    PKV_ASSERT(num_computed_tokens >= seq->num_computed_tokens);
+    seq->num_computed_tokens = num_computed_tokens;
+}
+
 void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
 {
     if (!cache->prefix_cache)

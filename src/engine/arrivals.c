@@ -77,6 +77,7 @@ static int abort_request(struct pkv_engine *e, struct pkv_request *r, struct pkv
     struct pkv_event event = event_of(e, PKV_EVENT_ABORT, e->now_ns, r);
     event.was = r->status;
     event.freed_blocks = pkv_sched_abort(e->sched, r);
+    gaps_settle(e, r, e->now_ns);
     e->figures.aborted++;
     e->row.aborted++;
     if (emit_event(e, &event, err) < 0 || emit_request(e, r, "", e->now_ns, err) < 0)

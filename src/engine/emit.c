@@ -3,6 +3,8 @@
  */
 #include "engine/engine_private.h"
 
+#include "base/alloc.h"
+
 int emit_event(struct pkv_engine *e, const struct pkv_event *event, struct pkv_err *err)
 {
     for (size_t i = 0; e->wants_events && i < e->config.num_sinks; i++) {
@@ -26,11 +28,22 @@ int emit_request(struct pkv_engine *e, struct pkv_request *r, const char *reason
     return 0;
 }
 
+/* Sinks see every scheduled request, the steady ones as well. */
 int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
+    if (!e->wants_plans)
+        return 0;
+    struct pkv_plan whole = *plan;
+    size_t num = pkv_plan_num_scheduled(plan);
+    if (pkv_grow(&e->entries, &e->entries_capacity, num, sizeof(*e->entries), err) < 0)
+        return -1;
+    pkv_sched_list_entries(e->sched, plan, e->entries);
+    whole.entries = e->entries;
+    whole.num_entries = num;
+    whole.num_steady = 0;
     for (size_t i = 0; i < e->config.num_sinks; i++) {
         const struct pkv_sink *sink = &e->config.sinks[i];
-        if (sink->planned && sink->planned(sink->ctx, e->sched, plan, err) < 0)
+        if (sink->planned && sink->planned(sink->ctx, e->sched, &whole, err) < 0)
             return -1;
     }
     return 0;

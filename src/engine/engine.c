@@ -25,8 +25,10 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
         return NULL;
     e->config = *config;
     e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
-    for (size_t i = 0; i < config->num_sinks; i++)
+    for (size_t i = 0; i < config->num_sinks; i++) {
         e->wants_events |= config->sinks[i].event != NULL;
+        e->wants_plans |= config->sinks[i].planned != NULL;
+    }
     e->sched = pkv_sched_create(&config->sched, err);
     if (!e->sched) {
         pkv_engine_destroy(e);
@@ -41,6 +43,8 @@ void pkv_engine_destroy(struct pkv_engine *e)
     if (!e)
         return;
     pkv_heap_free(&e->aborts);
+    pkv_free(e->longest.steps);
+    pkv_free(e->entries);
     pkv_sched_destroy(e->sched);
     pkv_free(e);
 }
@@ -104,6 +108,7 @@ static void give_unfinished(void *ctx, struct pkv_request *r)
 {
     struct pkv_engine *e = ctx;
     e->figures.unfinished++;
+    gaps_settle(e, r, e->now_ns);
     if (e->drain_result == 0)
         e->drain_result = emit_request(e, r, e->unfinished_reason, PKV_NO_TIME, e->drain_err);
 }

@@ -7,6 +7,13 @@
 #include "base/heap.h"
 #include "pagedkv/engine.h"
 
+/* Durations of steps of which no later one is longer, so that the longest since any step is found by
+ * bisection. */
+struct longest_since {
+    struct { int64_t step, dur_ns; } *steps;   /* [num], owned; dur_ns falls */
+    size_t num, capacity;
+};
+
 /* The last time a request preempted itself with nobody else live. */
 struct self_preemption {
     bool happened;
@@ -20,6 +27,9 @@ struct pkv_engine {
     struct pkv_request_spec next;        /* the source's next row */
     bool has_next;
     bool wants_events;                   /* some sink has event */
+    bool wants_plans;                    /* some sink has planned */
+    struct pkv_plan_entry *entries;      /* owned scratch: a plan spelled out */
+    size_t entries_capacity;
     int64_t now_ns;                      /* written here alone: virtual time */
     struct pkv_step_row row;             /* of the step at hand */
     struct pkv_engine_figures figures;
@@ -28,6 +38,7 @@ struct pkv_engine {
     struct pkv_request_ref blocked_head; /* of the last blocked event */
     enum pkv_limit blocked_limit;
     const char *unfinished_reason;
+    struct longest_since longest;        /* of the steps that are over */
     struct pkv_err *drain_err;
     int drain_result;
 };
@@ -40,6 +51,13 @@ size_t engine_num_live(const struct pkv_engine *e);
 
 /* step.c */
 int engine_step(struct pkv_engine *e, struct pkv_err *err);
+
+/* gaps.c */
+int gaps_note_step(struct pkv_engine *e, struct pkv_err *err);
+/* Bring a request's token times up to the moment `now_ns`, the end of the last step noted. */
+void gaps_settle(struct pkv_engine *e, struct pkv_request *r, int64_t now_ns);
+/* One token at end_ns, in the step at hand. */
+void gaps_token(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns);
 
 /* emit.c: to all sinks, in the order in which they were given */
 int emit_event(struct pkv_engine *e, const struct pkv_event *event, struct pkv_err *err);

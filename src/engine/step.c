@@ -1,8 +1,5 @@
 /*
  * step.c - one step: schedule, row, the model runs, tokens, finishes, releases.
- *
- * Gaps between tokens cost little: a request that got a token in the step before has the step's own
- * duration as its gap, and all those are counted at once; only others are told one by one.
  */
 #include "engine/engine_private.h"
 
@@ -103,30 +100,31 @@ static void watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan)
 
 /* --- after the model has run ----------------------------------------------------------------- */
 
+/* Those who were steady until now, and may not be in the plan: their times up to this step. */
+static void settle_left(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    if (!plan->left_steady)
+        return;
+    for (size_t i = 0; i < pkv_sched_num_running(e->sched); i++)
+        gaps_settle(e, pkv_sched_running(e->sched, i), e->now_ns);
+    for (size_t i = 0; i < plan->num_preemptions; i++)
+        gaps_settle(e, plan->preemptions[i].ref.request, e->now_ns);
+}
+
 static int token_out(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns,
                      struct pkv_err *err)
 {
-    e->row.output_tokens++;
-    if (r->first_token_ns == PKV_NO_TIME) {
-        r->first_token_ns = r->last_token_ns = end_ns;
-        if (!e->wants_events)
-            return 0;
-        struct pkv_event event = event_of(e, PKV_EVENT_FIRST_TOKEN, end_ns, r);
-        return emit_event(e, &event, err);
-    }
-    int64_t gap = end_ns - r->last_token_ns;
-    r->last_token_ns = end_ns;
-    r->max_gap_ns = max_i64(r->max_gap_ns, gap);
-    e->row.max_gap_ns = max_i64(e->row.max_gap_ns, gap);
-    if (gap == e->row.dur_ns)
-        e->row.regular_gaps++;
-    else
-        emit_gap(e, gap);
-    return 0;
+    bool is_first = r->first_token_ns == PKV_NO_TIME;
+    gaps_token(e, r, end_ns);
+    if (!is_first || !e->wants_events)
+        return 0;
+    struct pkv_event event = event_of(e, PKV_EVENT_FIRST_TOKEN, end_ns, r);
+    return emit_event(e, &event, err);
 }
 
 static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, struct pkv_err *err)
 {
+    gaps_settle(e, r, end_ns);
     e->figures.completed++;
     e->row.finished++;
     if (r->abort_node.index != PKV_HEAP_NOWHERE)
@@ -141,16 +139,20 @@ static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, s
 static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t end_ns,
                    struct pkv_err *err)
 {
-    e->row.regular_gap_ns = e->row.dur_ns;
+    struct pkv_step_row *row = &e->row;
+    row->regular_gap_ns = row->dur_ns;
+    row->regular_gaps = row->output_tokens = (int64_t)plan->num_steady;
+    row->max_gap_ns = plan->num_steady ? row->dur_ns : 0;
     for (size_t i = 0; i < plan->num_entries; i++) {
         const struct pkv_plan_entry *entry = &plan->entries[i];
-        struct pkv_request *r = entry->ref.request;
-        if (entry->sampled && token_out(e, r, end_ns, err) < 0)
-            return -1;
-        if (entry->finished && finish(e, r, end_ns, err) < 0)
+        row->output_tokens += entry->sampled;
+        if (entry->sampled && token_out(e, entry->ref.request, end_ns, err) < 0)
             return -1;
     }
-    e->figures.output_tokens += (uint64_t)e->row.output_tokens;
+    for (size_t i = 0; i < plan->num_finished; i++)
+        if (finish(e, plan->finished[i], end_ns, err) < 0)
+            return -1;
+    e->figures.output_tokens += (uint64_t)row->output_tokens;
     return 0;
 }
 
@@ -170,6 +172,7 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     struct pkv_plan *plan;
     if (pkv_sched_plan(e->sched, &plan, err) < 0)
         return -1;
+    settle_left(e, plan);
     fill_planned(e, plan, evicted_before);
     count_plan(e, plan);
     e->row.dur_ns = duration(e, plan);
@@ -181,7 +184,7 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
         return -1;
     pkv_sched_commit(e->sched, plan);
     int64_t end_ns = e->now_ns + e->row.dur_ns;
-    if (results(e, plan, end_ns, err) < 0)
+    if (gaps_note_step(e, err) < 0 || results(e, plan, end_ns, err) < 0)
         return -1;
     e->row.free_blocks_end = pkv_cache_num_free(cache);
     if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)

@@ -103,6 +103,9 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->waiting_node.index = r->abort_node.index = PKV_HEAP_NOWHERE;
     r->sched_mark = UINT64_MAX;
     r->sched_entry = 0;
+    r->timed_tokens = 0;
+    r->timed_step = 0;
+    r->steady = (struct pkv_steady){0};
 }
 
 struct pkv_request *pkv_request_open(struct pkv_request_store *store, struct pkv_cache *cache,

@@ -82,7 +82,8 @@ static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct 
         positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;
     if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
-                 err) < 0)
+                 err) < 0 ||
+        steady_reserve(s, s->num_running + 1, err) < 0)
         return -1;
     return plan_reserve(s, plan, s->num_running + 1, err);
 }
@@ -135,6 +136,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
+    r->steady.admission = s->num_admissions++;
     s->running[s->num_running++] = r;
     count_overtakes(s);
     sched_update_view(s);
@@ -283,8 +285,10 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
         return 0;
     if (reorder(s, err) < 0)
         return -1;
-    if (s->config.policies.admit->begin)
+    if (s->config.policies.admit->begin) {
+        steady_refresh(s);
         s->config.policies.admit->begin(&s->view, s->pass);
+    }
     int result = run_pass(s, plan, err);
     put_back(s);
     return result;

@@ -15,17 +15,11 @@ static bool is_done(const struct pkv_sched *s, const struct pkv_request *r)
            r->seq.num_known_tokens >= s->max_model_len;
 }
 
-static void finish(struct pkv_sched *s, struct pkv_request *r)
-{
-    pkv_cache_release(s->cache, &r->seq);
-    pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
-}
-
-static bool commit_entry(struct pkv_sched *s, struct pkv_plan_entry *entry)
+static void commit_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry *entry)
 {
     struct pkv_request *r = pkv_request_get(entry->ref);
     if (!r || r->status != PKV_REQUEST_RUNNING)
-        return false;   /* gone since */
+        return;   /* gone since */
     struct pkv_seq *seq = &r->seq;
     if (seq->num_computed_tokens > r->num_highest_tokens)
         r->num_highest_tokens = seq->num_computed_tokens;
@@ -33,16 +27,20 @@ static bool commit_entry(struct pkv_sched *s, struct pkv_plan_entry *entry)
     if (s->config.policies.publish->when == PKV_PUBLISH_COMPUTED)
         pkv_cache_publish(s->cache, seq);
     if (seq->num_computed_tokens < seq->num_known_tokens)
-        return false;
+        return;
     if (!r->emits_nothing) {
         seq->num_known_tokens++;
         r->num_emitted++;
         entry->sampled = true;
     }
     entry->finished = is_done(s, r);
-    if (entry->finished)
-        finish(s, r);
-    return entry->finished;
+    if (!entry->finished) {
+        steady_enter(s, r);
+        return;
+    }
+    pkv_cache_release(s->cache, seq);
+    pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
+    plan->finished[plan->num_finished++] = r;
 }
 
 static void drop_finished(struct pkv_sched *s)
@@ -56,9 +54,9 @@ static void drop_finished(struct pkv_sched *s)
 
 void pkv_sched_commit(struct pkv_sched *s, struct pkv_plan *plan)
 {
-    bool any_finished = false;
+    steady_commit(s, plan);
     for (size_t i = 0; i < plan->num_entries; i++)
-        any_finished |= commit_entry(s, &plan->entries[i]);
-    if (any_finished)
+        commit_entry(s, plan, &plan->entries[i]);
+    if (plan->num_finished > 0)
         drop_finished(s);
 }

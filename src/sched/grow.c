@@ -86,6 +86,7 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
     uint32_t computed = r->seq.num_computed_tokens;
     uint32_t positions = min_u64((uint64_t)computed + n, s->max_model_len);
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
+        steady_spell_out(s, plan);
         sched_update_view(s);
         size_t index = s->config.policies.preempt->pick(&s->view, r);
         if (index == SIZE_MAX)
@@ -122,7 +123,8 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
 
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
 {
-    for (size_t i = 0; i < s->num_running && s->budget > 0; i++) {
+    steady_grow(s, plan);
+    for (size_t i = s->steady.num; i < s->num_running && s->budget > 0; i++) {
         struct pkv_request *r = s->running[i];
         uint32_t n = tokens_wanted(s, r);
         if (n == 0)

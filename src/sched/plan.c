@@ -13,6 +13,8 @@ int plan_reserve(struct pkv_sched *s, struct pkv_plan *plan, size_t num, struct 
         pkv_grow(&plan->admissions, &slot->admissions_capacity, num, sizeof(*plan->admissions),
                  err) < 0 ||
         pkv_grow(&plan->preemptions, &slot->preemptions_capacity, num, sizeof(*plan->preemptions),
+                 err) < 0 ||
+        pkv_grow(&plan->finished, &slot->finished_capacity, num, sizeof(struct pkv_request *),
                  err) < 0)
         return -1;
     return 0;
@@ -72,6 +74,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
         .entries = plan->entries,
         .admissions = plan->admissions,
         .preemptions = plan->preemptions,
+        .finished = plan->finished,
     };
     s->num_plans++;
     s->budget = s->max_budget;
@@ -89,11 +92,13 @@ int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *e
     struct pkv_mix mix = s->config.policies.mix->choose(&s->view);
     if (mix.grow)
         sched_grow_running(s, plan);
+    else
+        steady_leave_all(s, plan);   /* they do not go on in this step */
     if (plan->num_preemptions > 0)
         plan->limit = PKV_LIMIT_PREEMPTED;   /* what was given up must not be taken by a newcomer */
     else if (mix.admit && sched_admit_waiting(s, plan, err) < 0)
         return -1;
-    plan->changed_nothing = plan->num_entries == 0 && plan->num_preemptions == 0;
+    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
     *out = plan;
     return 0;
 }

@@ -57,7 +57,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
     s->store = s->cache ? pkv_request_store_create(err) : NULL;
     s->waiting = s->store ? pkv_waiting_create(err) : NULL;
     s->pass = s->waiting ? pkv_alloc(1, config->policies.admit->pass_size, err) : NULL;
-    if (!s->pass) {
+    if (!s->pass || steady_init(s, err) < 0) {
         pkv_sched_destroy(s);
         return NULL;
     }
@@ -79,7 +79,9 @@ void pkv_sched_destroy(struct pkv_sched *s)
         pkv_free(s->slots[i].plan.entries);
         pkv_free(s->slots[i].plan.admissions);
         pkv_free(s->slots[i].plan.preemptions);
+        pkv_free(s->slots[i].plan.finished);
     }
+    steady_free(s);
     pkv_request_store_destroy(s->store, s->cache);
     pkv_waiting_destroy(s->waiting);
     pkv_cache_destroy(s->cache);
@@ -180,6 +182,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
         pkv_waiting_remove(s->waiting, r);
         return;
     }
+    steady_leave(s, r);
     size_t i = 0;
     while (i < s->num_running && s->running[i] != r)
         i++;
@@ -239,6 +242,11 @@ const struct pkv_sched_config *pkv_sched_config(const struct pkv_sched *s)
 struct pkv_cache *pkv_sched_cache(struct pkv_sched *s)
 {
     return s->cache;
+}
+
+void pkv_sched_refresh(struct pkv_sched *s)
+{
+    steady_refresh(s);
 }
 
 size_t pkv_sched_num_running(const struct pkv_sched *s)

@@ -1,6 +1,6 @@
 /*
- * sched_check.c - recount the scheduler from nothing: S1 to S4 of sched.h, then cache and pool; and a
- * plan: S5.
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 of sched.h, then cache and
+ * pool; and a plan: S5.
  */
 #include <inttypes.h>
 
@@ -31,7 +31,7 @@ static int check_running(const struct pkv_sched *s, struct pkv_err *err)
                         s->num_running, s->max_seqs);
     for (size_t i = 0; i < s->num_running; i++) {
         const struct pkv_request *r = s->running[i];
-        if (r->status != PKV_REQUEST_RUNNING || r->waiting_node.index != PKV_HEAP_NOWHERE)
+        if (r->status != PKV_REQUEST_RUNNING)
             return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " runs and is %s", r->row,
                             pkv_request_status_name(r->status));
         if (r->seq.num_computed_tokens > r->seq.num_known_tokens)
@@ -42,13 +42,14 @@ static int check_running(const struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
-int pkv_sched_check(const struct pkv_sched *s, struct pkv_err *err)
+int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
 {
+    steady_refresh(s);
     size_t num_listed = s->num_running + pkv_waiting_num(s->waiting);
     if (num_listed != pkv_request_store_num_live(s->store))
         return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
                         pkv_request_store_num_live(s->store), num_listed);
-    if (check_waiting(s, err) < 0 || check_running(s, err) < 0)
+    if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0)
         return -1;
     const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(*seqs), err);
     if (!seqs)
@@ -62,7 +63,7 @@ int pkv_sched_check(const struct pkv_sched *s, struct pkv_err *err)
 
 int pkv_plan_check(const struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_err *err)
 {
-    uint64_t num_tokens = 0;
+    uint64_t num_tokens = plan->num_steady;
     for (size_t i = 0; i < plan->num_entries; i++)
         num_tokens += plan->entries[i].num_tokens;
     if (num_tokens != plan->num_tokens)

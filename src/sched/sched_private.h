@@ -4,12 +4,32 @@
 #ifndef PKV_SCHED_PRIVATE_H
 #define PKV_SCHED_PRIVATE_H
 
+#include "base/heap.h"
 #include "pagedkv/sched.h"
 
 /* A plan and the room of its arrays. */
 struct plan_slot {
     struct pkv_plan plan;
-    size_t entries_capacity, admissions_capacity, preemptions_capacity;
+    size_t entries_capacity, admissions_capacity, preemptions_capacity, finished_capacity;
+};
+
+/* Requests in one phase, by admission. */
+struct bucket {
+    struct pkv_request *first, *last;
+    size_t num;
+};
+
+/* The requests that decode undisturbed; see steady.c. */
+struct steady {
+    struct bucket *buckets;               /* [block_size], owned */
+    uint32_t block_size;
+    uint64_t clock;                       /* steps that all of them have taken together */
+    bool in_step;                         /* positions have grown, tokens not yet */
+    uint64_t num;
+    uint64_t num_positions;               /* computed, all of them together */
+    struct pkv_heap ends;                 /* by (clock of the last token, admission) */
+    struct pkv_request **due;             /* owned scratch: [num] of one step, by admission */
+    size_t due_capacity;
 };
 
 /* What the look-up of the request refused last had found; stands while the cache's version does. */
@@ -35,7 +55,8 @@ struct pkv_sched {
     struct remembered remembered;
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
-    uint64_t num_plans, num_preemptions;
+    uint64_t num_plans, num_preemptions, num_admissions;
+    struct steady steady;
     /* The configuration with "unlimited" made a number. */
     uint64_t max_budget, max_seqs;
     uint32_t max_model_len;
@@ -43,10 +64,30 @@ struct pkv_sched {
 
 /* plan.c */
 int plan_reserve(struct pkv_sched *s, struct pkv_plan *plan, size_t num, struct pkv_err *err);
+/* Recomputed tokens and the marks in the request are filled in here. */
 void plan_add_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry entry);
 bool plan_has(const struct pkv_plan *plan, const struct pkv_request *r);
 /* Take a request out of the plan; its tokens go back to the budget. returns its tokens. */
 uint32_t plan_cancel(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
+
+/* steady.c */
+int steady_init(struct pkv_sched *s, struct pkv_err *err);
+void steady_free(struct pkv_sched *s);
+/* Room for one more; before it is admitted. */
+int steady_reserve(struct pkv_sched *s, size_t num, struct pkv_err *err);
+/* A running request from whom a token has just come out. */
+void steady_enter(struct pkv_sched *s, struct pkv_request *r);
+/* Take one out, its counts current. Fine for one that is not in. */
+void steady_leave(struct pkv_sched *s, struct pkv_request *r);
+void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
+void steady_refresh(struct pkv_sched *s);
+/* Grow all of them by one token, if that goes without a shortage; else take them all out and
+ * change nothing. */
+void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
+/* Take them all out in the middle of a plan: their entries go before those it has. */
+void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan);
+void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
+int steady_check(const struct pkv_sched *s, struct pkv_err *err);
 
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);

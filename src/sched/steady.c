@@ -1,0 +1,307 @@
+/*
+ * steady.c - requests that decode undisturbed, at a cost per block and not per token.
+ *
+ * A running request that has one token to compute gets one in every step, as long as budget and
+ * blocks last; nothing about it changes but its length. So all such requests share one clock:
+ *
+ *     computed positions = base + clock        known tokens = computed + 1 (outside a step)
+ *
+ * and a step moves the clock. Only two kinds of them are touched in a step: those whose last block
+ * is full (due: they take a block) and those whose block becomes full with this token (it gets its
+ * identity). Both are known from the phase, (0 - base) modulo the block size, which never changes;
+ * so there is a list for each phase. When a request will end is known as well, so ends are a heap.
+ *
+ * This holds while every steady request comes before every other one in the order of running, the
+ * budget covers all of them, and the blocks that are due are free. Otherwise all of them are taken
+ * out and the step is walked request by request, which is the meaning of it all (grow.c).
+ *
+ * Whoever reads a steady request's counts refreshes them first. S6 recounts.
+ */
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "sched/sched_private.h"
+
+int steady_init(struct pkv_sched *s, struct pkv_err *err)
+{
+    struct steady *t = &s->steady;
+    t->block_size = s->config.groups[0].block_size;
+    t->buckets = pkv_alloc(t->block_size, sizeof(*t->buckets), err);
+    return t->buckets ? 0 : -1;
+}
+
+void steady_free(struct pkv_sched *s)
+{
+    pkv_heap_free(&s->steady.ends);
+    pkv_free(s->steady.buckets);
+    pkv_free(s->steady.due);
+}
+
+int steady_reserve(struct pkv_sched *s, size_t num, struct pkv_err *err)
+{
+    struct steady *t = &s->steady;
+    if (pkv_heap_reserve(&t->ends, num, err) < 0)
+        return -1;
+    return pkv_grow(&t->due, &t->due_capacity, num, sizeof(struct pkv_request *), err);
+}
+
+/* --- one request ----------------------------------------------------------------------------- */
+
+static void refresh(const struct pkv_sched *s, struct pkv_request *r)
+{
+    uint32_t computed = r->steady.base + (uint32_t)s->steady.clock;
+    pkv_seq_catch_up(&r->seq, computed);
+    r->seq.num_known_tokens = computed + (s->steady.in_step ? 0 : 1);
+    r->num_emitted = r->seq.num_known_tokens - r->seq.num_prompt_tokens;
+    uint32_t committed = computed - (s->steady.in_step ? 1 : 0);
+    if (committed > r->num_highest_tokens)
+        r->num_highest_tokens = committed;
+}
+
+static void link_in(struct bucket *bucket, struct pkv_request *r)
+{
+    struct pkv_request *after = bucket->last;
+    while (after && after->steady.admission > r->steady.admission)
+        after = after->steady.prev;
+    r->steady.prev = after;
+    r->steady.next = after ? after->steady.next : bucket->first;
+    *(r->steady.prev ? &r->steady.prev->steady.next : &bucket->first) = r;
+    *(r->steady.next ? &r->steady.next->steady.prev : &bucket->last) = r;
+    bucket->num++;
+}
+
+static void link_out(struct bucket *bucket, struct pkv_request *r)
+{
+    *(r->steady.prev ? &r->steady.prev->steady.next : &bucket->first) = r->steady.next;
+    *(r->steady.next ? &r->steady.next->steady.prev : &bucket->last) = r->steady.prev;
+    bucket->num--;
+}
+
+/* The clock after the step in which its last token comes out. */
+static int64_t end_clock(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    uint32_t rest = r->num_output_tokens - r->num_emitted;
+    uint32_t room = s->max_model_len - r->seq.num_known_tokens;
+    return (int64_t)(s->steady.clock + (rest < room ? rest : room));
+}
+
+void steady_enter(struct pkv_sched *s, struct pkv_request *r)
+{
+    struct steady *t = &s->steady;
+    uint32_t computed = r->seq.num_computed_tokens;
+    PKV_ASSERT(!r->steady.is_in && !t->in_step && computed + 1 == r->seq.num_known_tokens);
+    r->steady.is_in = true;
+    r->steady.base = computed - (uint32_t)t->clock;
+    /* Due when computed is a multiple of the block size. */
+    uint32_t until = (t->block_size - computed % t->block_size) % t->block_size;
+    r->steady.phase = (uint32_t)((t->clock + until) % t->block_size);
+    link_in(&t->buckets[r->steady.phase], r);
+    t->num++;
+    t->num_positions += computed;
+    r->waiting_node.key[0] = end_clock(s, r);
+    r->waiting_node.key[1] = (int64_t)r->steady.admission;
+    pkv_heap_push(&t->ends, &r->waiting_node);
+}
+
+void steady_leave(struct pkv_sched *s, struct pkv_request *r)
+{
+    struct steady *t = &s->steady;
+    if (!r->steady.is_in)
+        return;
+    refresh(s, r);
+    r->steady.is_in = false;
+    link_out(&t->buckets[r->steady.phase], r);
+    t->num--;
+    t->num_positions -= r->seq.num_computed_tokens;
+    pkv_heap_remove(&t->ends, &r->waiting_node);
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+void steady_refresh(struct pkv_sched *s)
+{
+    for (size_t i = 0; s->steady.num && i < s->num_running; i++)
+        if (s->running[i]->steady.is_in)
+            refresh(s, s->running[i]);
+}
+
+void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    if (s->steady.num == 0)
+        return;
+    plan->left_steady = true;
+    for (size_t i = 0; i < s->num_running; i++)
+        steady_leave(s, s->running[i]);
+}
+
+static bool all_come_first(const struct pkv_sched *s)
+{
+    size_t num_others = s->num_running - s->steady.num;
+    for (size_t i = 0; i < num_others; i++)
+        if (s->running[s->num_running - 1 - i]->steady.is_in)
+            return false;
+    return true;
+}
+
+/* The steady requests that take a block or fill one in this step, by admission. */
+static size_t list_due(struct steady *t)
+{
+    struct pkv_request *a = t->buckets[t->clock % t->block_size].first;
+    struct pkv_request *b = t->buckets[(t->clock + 1) % t->block_size].first;
+    size_t num = 0;
+    if (t->block_size == 1)
+        b = NULL;   /* the same list */
+    while (a || b) {
+        bool take_a = a && (!b || a->steady.admission < b->steady.admission);
+        struct pkv_request **next = take_a ? &a : &b;
+        t->due[num++] = *next;
+        *next = (*next)->steady.next;
+    }
+    return num;
+}
+
+static void grow_due(struct pkv_sched *s, struct pkv_request *r)
+{
+    refresh(s, r);
+    enum pkv_alloc grown =
+        pkv_cache_grow(s->cache, &r->seq, NULL, 1, r->seq.num_computed_tokens + 1);
+    PKV_ASSERT(grown == PKV_ALLOC_OK);
+    uint32_t num_blocks = 0;
+    for (uint32_t g = 0; g < s->config.num_groups; g++)
+        num_blocks += r->seq.tables[g].num;
+    if (num_blocks > r->peak_blocks)
+        r->peak_blocks = num_blocks;
+}
+
+void steady_grow(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    struct steady *t = &s->steady;
+    if (t->num == 0)
+        return;
+    uint64_t num_wanted = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
+    if (t->num > s->budget || num_wanted > pkv_cache_num_free(s->cache) || !all_come_first(s)) {
+        steady_leave_all(s, plan);
+        return;
+    }
+    size_t num_due = list_due(t);
+    for (size_t i = 0; i < num_due; i++)
+        grow_due(s, t->due[i]);
+    pkv_cache_advance(s->cache, t->num - num_due);
+    t->clock++;
+    t->in_step = true;
+    t->num_positions += t->num;
+    plan->num_steady = t->num;
+    plan->num_tokens += t->num;
+    plan->num_decodes += t->num;
+    plan->num_context_tokens += t->num_positions;
+    s->budget -= t->num;
+}
+
+static struct pkv_plan_entry entry_of(const struct pkv_sched *s, struct pkv_request *r)
+{
+    const struct pkv_seq *seq = &r->seq;
+    struct pkv_plan_entry entry = {
+        .ref = pkv_request_ref(r),
+        .num_tokens = 1,
+        .first_position = seq->num_computed_tokens - 1,
+        .kind = PKV_ENTRY_RUNNING,
+    };
+    bool took_block = entry.first_position % s->steady.block_size == 0;
+    for (uint32_t g = 0; g < s->config.num_groups; g++)
+        entry.num_blocks_before[g] = seq->tables[g].num - took_block;
+    return entry;
+}
+
+size_t pkv_plan_num_scheduled(const struct pkv_plan *plan)
+{
+    return plan->num_steady + plan->num_entries;
+}
+
+void pkv_sched_list_entries(struct pkv_sched *s, const struct pkv_plan *plan,
+                            struct pkv_plan_entry *out)
+{
+    size_t num = 0;
+    steady_refresh(s);
+    for (size_t i = 0; plan->num_steady && i < s->num_running; i++)
+        if (s->running[i]->steady.is_in)
+            out[num++] = entry_of(s, s->running[i]);
+    PKV_ASSERT(num == plan->num_steady);
+    for (size_t i = 0; i < plan->num_entries; i++)
+        out[num++] = plan->entries[i];
+}
+
+void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    size_t num_steady = plan->num_steady, num_all = num_steady + plan->num_entries;
+    if (num_steady == 0)
+        return;
+    for (size_t i = plan->num_entries; i-- > 0;)
+        plan->entries[num_steady + i] = plan->entries[i];
+    size_t num = 0;
+    for (size_t i = 0; i < s->num_running; i++) {
+        struct pkv_request *r = s->running[i];
+        if (!r->steady.is_in)
+            continue;
+        steady_leave(s, r);
+        r->sched_mark = plan->number;
+        plan->entries[num++] = entry_of(s, r);
+    }
+    PKV_ASSERT(num == num_steady && s->steady.num == 0);
+    for (size_t i = 0; i < num_all; i++)
+        plan->entries[i].ref.request->sched_entry = (uint32_t)i;
+    plan->num_entries = num_all;
+    plan->num_steady = 0;
+    plan->left_steady = true;
+}
+
+void steady_commit(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    struct steady *t = &s->steady;
+    if (plan->num_steady && s->config.policies.publish->when == PKV_PUBLISH_COMPUTED) {
+        struct bucket *full = &t->buckets[t->clock % t->block_size];
+        for (struct pkv_request *r = full->first; r; r = r->steady.next) {
+            refresh(s, r);
+            pkv_cache_publish(s->cache, &r->seq);
+        }
+    }
+    t->in_step = false;
+    struct pkv_heap_node *node;
+    while ((node = pkv_heap_first(&t->ends)) && node->key[0] <= (int64_t)t->clock) {
+        struct pkv_request *r =
+            (struct pkv_request *)((char *)node - offsetof(struct pkv_request, waiting_node));
+        steady_leave(s, r);
+        pkv_cache_release(s->cache, &r->seq);
+        pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
+        plan->finished[plan->num_finished++] = r;
+    }
+}
+
+/* --- recount --------------------------------------------------------------------------------- */
+
+int steady_check(const struct pkv_sched *s, struct pkv_err *err)
+{
+    const struct steady *t = &s->steady;
+    uint64_t num = 0, num_positions = 0;
+    for (size_t i = 0; i < s->num_running; i++) {
+        const struct pkv_request *r = s->running[i];
+        if (!r->steady.is_in)
+            continue;
+        num++;
+        num_positions += r->seq.num_computed_tokens;
+        uint64_t due = r->steady.phase + r->seq.num_computed_tokens;
+        if (due % t->block_size != t->clock % t->block_size)
+            return pkv_fail(err, PKV_ERR_AUDIT,
+                            "S6: row %" PRIu64 " with %" PRIu32 " positions is in phase %" PRIu32
+                            " at clock %" PRIu64, r->row, r->seq.num_computed_tokens,
+                            r->steady.phase, t->clock);
+    }
+    if (num != t->num || t->ends.num != t->num)
+        return pkv_fail(err, PKV_ERR_AUDIT,
+                        "S6: %" PRIu64 " steady requests, %" PRIu64 " counted, %zu ends", num,
+                        t->num, t->ends.num);
+    if (num_positions != t->num_positions)
+        return pkv_fail(err, PKV_ERR_AUDIT,
+                        "S6: steady requests have %" PRIu64 " positions, %" PRIu64 " counted",
+                        num_positions, t->num_positions);
+    return 0;
+}
