@@ -53,6 +53,9 @@ _Noreturn void pkv_assert_failed(const char *file, int line, const char *what);
 #define PKV_ASSERT(cond) \
     ((cond) ? (void)0 : pkv_assert_failed(__FILE__, __LINE__, #cond))
 
+/* A place that no right program comes to; what says what should have been there. */
+#define PKV_UNREACHABLE(what) pkv_assert_failed(__FILE__, __LINE__, "not " what)
+
 #ifdef __cplusplus
 }
 #endif

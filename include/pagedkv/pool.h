@@ -42,31 +42,30 @@ struct pkv_evict_hint {
  * own. push of a block that is in, remove or pop of one that is not: the program is wrong. */
 struct pkv_evict_ops {
     struct pkv_policy_info info;
-    bool needs_hint;                    /* else push gets NULL */
+    bool needs_hint;                    /* else push gets NULL for hints */
     void *(*create)(uint32_t num_blocks, uint64_t seed, struct pkv_err *err);
     void (*destroy)(void *state);
-    void (*push)(void *state, pkv_block_id id, enum pkv_pool_end end,
-                 const struct pkv_evict_hint *hint);
+    /* num blocks, one after another at the same end: at the head the last of them ends foremost. */
+    void (*push)(void *state, const pkv_block_id *ids, uint32_t num, enum pkv_pool_end end,
+                 const struct pkv_evict_hint *hints);
     void (*remove)(void *state, pkv_block_id id);
-    pkv_block_id (*pop)(void *state);   /* PKV_BLOCK_NULL when empty */
+    void (*pop)(void *state, uint32_t num, pkv_block_id *out);   /* there are as many */
     /* All blocks in the order in which pop would give them; out has room for num_blocks. */
     uint32_t (*list)(const void *state, pkv_block_id *out);
 };
 
-/* How blocks lie in memory. paged takes any free block; contiguous layouts take runs. */
+/* How blocks lie in memory. paged takes any free block and has no calls at all; a contiguous layout
+ * takes runs, and then all of its calls are there. */
 struct pkv_layout_ops {
     struct pkv_policy_info info;
-    void *(*create)(uint32_t num_blocks, const struct pkv_evict_ops *evict, uint64_t seed,
-                    struct pkv_err *err);
+    void *(*create)(uint32_t num_blocks, struct pkv_err *err);
     void (*destroy)(void *state);
     /* Blocks that a request must be given at its admission at least, in one piece: 0 when it may
      * grow block by block. Positions include the last one that will be stored. */
     uint32_t (*reserve_blocks)(const void *state, uint32_t num_prompt_tokens,
                                uint32_t num_positions, uint32_t max_model_len, uint32_t block_size);
     bool (*take)(void *state, uint32_t num, pkv_block_id *out);   /* all or nothing */
-    void (*give)(void *state, pkv_block_id id, enum pkv_pool_end end,
-                 const struct pkv_evict_hint *hint);
-    void (*revive)(void *state, pkv_block_id id);
+    void (*give)(void *state, const pkv_block_id *ids, uint32_t num);
     uint32_t (*list_free)(const void *state, pkv_block_id *out);
 };
 
@@ -107,14 +106,17 @@ enum pkv_alloc pkv_pool_take(struct pkv_pool *pool, uint32_t num, pkv_block_id *
  *   returns  true when the block was free */
 bool pkv_pool_ref(struct pkv_pool *pool, pkv_block_id id);
 
-/* Give back one hold. With no holder left the block joins the free queue at the end given,
- * content kept, and may be revived until taken.
- *   id       with at least one hold (else the program is wrong: abort)
- *   hint     NULL unless the evict policy needs it
- *   returns  true when it became free
+/* Give back one hold of each of num blocks, in the order of ids. Those with no holder left join the
+ * free queue at the end given, content kept, and may be revived until taken. Give a sequence's
+ * blocks back last block first, so that the tail is lost first.
+ *   ids      each with at least one hold (else the program is wrong: abort)
+ *   hints    [num]; NULL unless the evict policy needs them
+ *   out      [num], may be ids itself: those that became free, in the same order
+ *   returns  how many became free
  *   source   vllm/v1/core/block_pool.py, free_blocks */
-bool pkv_pool_unref(struct pkv_pool *pool, pkv_block_id id, enum pkv_pool_end end,
-                    const struct pkv_evict_hint *hint);
+uint32_t pkv_pool_unref(struct pkv_pool *pool, const pkv_block_id *ids, uint32_t num,
+                        enum pkv_pool_end end, const struct pkv_evict_hint *hints,
+                        pkv_block_id *out);
 
 uint32_t pkv_pool_ref_cnt(const struct pkv_pool *pool, pkv_block_id id);
 uint32_t pkv_pool_num_free(const struct pkv_pool *pool);

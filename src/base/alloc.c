@@ -41,10 +41,8 @@ void *pkv_alloc(size_t num, size_t size, struct pkv_err *err)
     return memory ? memory : out_of_memory(num, size, err);
 }
 
-int pkv_grow(void *array, size_t *capacity, size_t want, size_t size, struct pkv_err *err)
+int pkv_grow_more(void *array, size_t *capacity, size_t want, size_t size, struct pkv_err *err)
 {
-    if (want <= *capacity)
-        return 0;
     size_t room = *capacity ? *capacity : 8;
     while (room < want)
         room = room > SIZE_MAX / 2 ? want : room * 2;

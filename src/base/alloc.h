@@ -16,7 +16,12 @@ void *pkv_alloc(size_t num, size_t size, struct pkv_err *err);
 /* Make *array (items of `size` bytes, owned, may be NULL) hold at least `want` items, at least
  * doubling. New items are not cleared. On failure nothing is changed.
  *   returns  0, or -1 with PKV_ERR_MEMORY */
-int pkv_grow(void *array, size_t *capacity, size_t want, size_t size, struct pkv_err *err);
+int pkv_grow_more(void *array, size_t *capacity, size_t want, size_t size, struct pkv_err *err);
+static inline int pkv_grow(void *array, size_t *capacity, size_t want, size_t size,
+                           struct pkv_err *err)
+{
+    return want <= *capacity ? 0 : pkv_grow_more(array, capacity, want, size, err);
+}
 
 char *pkv_strdup(const char *text, struct pkv_err *err);
 void pkv_free(void *memory);

@@ -1,12 +1,13 @@
 /*
  * dir.c - making a directory and its parents.
  */
+#include "base/out.h"
+
+#include "base/alloc.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "base/alloc.h"
-#include "base/out.h"
 
 static int is_directory(const char *path)
 {

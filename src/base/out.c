@@ -7,15 +7,15 @@
  */
 #include "base/out.h"
 
+#include "base/alloc.h"
+#include "base/format_private.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/format_private.h"
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 

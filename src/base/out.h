@@ -18,7 +18,7 @@ struct pkv_out;
 /* Open DIR/NAME for writing (dir NULL = name is the whole path; name "-" = standard output, which
  * is never renamed). errors: PKV_ERR_INPUT when it cannot be made, PKV_ERR_MEMORY. */
 struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *err);
-/* Write errors are kept and reported by flush or commit, so that callers need not look each time. */
+/* Write errors are kept and reported by flush or commit: callers need not look each time. */
 void pkv_out_bytes(struct pkv_out *out, const char *bytes, size_t length);
 void pkv_out_text(struct pkv_out *out, const char *text);
 void pkv_out_char(struct pkv_out *out, char c);

@@ -4,12 +4,12 @@
  */
 #include "base/out.h"
 
+#include "base/alloc.h"
+#include "base/format_private.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/alloc.h"
-#include "base/format_private.h"
 
 /* Room for `extra` bytes and the NUL; NULL when there is none. */
 static char *make_room(struct pkv_text *t, size_t extra)

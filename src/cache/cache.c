@@ -40,6 +40,7 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->prefix_cache = config->prefix_cache;
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
+    cache->needs_hint = config->pool.evict->needs_hint;
     cache->pool = pkv_pool_create(&config->pool, err);
     if (!cache->pool || prefix_index_init(&cache->index, config->pool.num_blocks, err) < 0) {
         pkv_cache_destroy(cache);
@@ -54,6 +55,8 @@ void pkv_cache_destroy(struct pkv_cache *cache)
         return;
     prefix_index_finish(&cache->index);
     pkv_pool_destroy(cache->pool);
+    pkv_free(cache->freed);
+    pkv_free(cache->hints);
     pkv_slab_free(&cache->slab);
     pkv_free(cache->hit_blocks);
     pkv_free(cache->evicted);
@@ -246,39 +249,61 @@ void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
 
 /* --- giving back ----------------------------------------------------------------------------- */
 
-bool cache_unref(struct pkv_cache *cache, pkv_block_id id, uint32_t depth, uint32_t fill)
+uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
+                     uint32_t depth, uint32_t fill)
 {
-    bool keyed = cache->index.records[id].key != PKV_NO_KEY;
     enum pkv_pool_end end = keyed || !cache->prefix_cache ? PKV_END_TAIL : cache->unhashed_free;
-    const struct pkv_evict_hint hint = {.depth = depth, .next_use = UINT64_MAX};
-    if (!pkv_pool_unref(cache->pool, id, end, &hint))
-        return false;
-    cache->num_cached += keyed;
-    cache->num_stored -= fill;
-    note_change(cache, id);
-    return true;
+    struct pkv_evict_hint *hints = NULL;
+    if (cache->needs_hint) {
+        hints = cache->hints;
+        for (uint32_t i = 0; i < num; i++)
+            hints[i] = (struct pkv_evict_hint){.depth = depth - i, .next_use = UINT64_MAX};
+    }
+    uint32_t num_freed = pkv_pool_unref(cache->pool, ids, num, end, hints, cache->freed);
+    for (uint32_t i = 0; i < num_freed; i++)
+        note_change(cache, cache->freed[i]);
+    if (keyed)
+        cache->num_cached += num_freed;
+    cache->num_stored -= (uint64_t)num_freed * fill;
+    return num_freed;
 }
 
-/* Blocks that go to the head must end up with the last one foremost, so they are put there first
- * block first; all others go to the tail, last block first. */
-static uint32_t release_table(struct pkv_cache *cache, const struct pkv_seq *seq,
-                              const struct pkv_table *table)
+/* Blocks begin .. end - 1 of a table, all full or all of one block, last one first. */
+static uint32_t release_range(struct pkv_cache *cache, struct pkv_table *table, uint32_t begin,
+                              uint32_t end, bool keyed, bool backwards, uint32_t fill)
 {
-    uint32_t num_freed = 0;
-    bool two_ways = cache->prefix_cache && cache->unhashed_free == PKV_END_HEAD;
-    const struct index_record *records = cache->index.records;
-    for (uint32_t i = table->num; i-- > 0;) {
-        pkv_block_id id = table->ids[i];
-        uint32_t fill = positions_in_block(seq->num_computed_tokens, i, cache->block_size);
-        if (!two_ways || records[id].key != PKV_NO_KEY)
-            num_freed += cache_unref(cache, id, i, fill);
+    uint32_t num = end - begin;
+    pkv_block_id *ids = table->ids + begin;
+    for (uint32_t i = 0; backwards && i < num / 2; i++) {
+        pkv_block_id id = ids[i];
+        ids[i] = ids[num - 1 - i];
+        ids[num - 1 - i] = id;
     }
-    /* Blocks without identity stand behind the published ones. */
-    for (uint32_t i = table->num_published; two_ways && i < table->num; i++) {
-        pkv_block_id id = table->ids[i];
-        uint32_t fill = positions_in_block(seq->num_computed_tokens, i, cache->block_size);
-        if (records[id].key == PKV_NO_KEY)
-            num_freed += cache_unref(cache, id, i, fill);
+    return num ? cache_unref(cache, ids, num, keyed, end - 1, fill) : 0;
+}
+
+/* Published blocks come first in a table, then full ones without identity, then those that are not
+ * full. All go to the tail, last block first; but those without identity may go to the head, and
+ * then first block first, so that the last one ends foremost. */
+static uint32_t release_table(struct pkv_cache *cache, const struct pkv_seq *seq,
+                              struct pkv_table *table)
+{
+    uint32_t num_freed = 0, size = cache->block_size;
+    uint32_t full = seq->num_computed_tokens / size, published = table->num_published;
+    PKV_ASSERT(published <= full && full <= table->num);
+    bool to_head = cache->prefix_cache && cache->unhashed_free == PKV_END_HEAD;
+    if (to_head) {
+        num_freed += release_range(cache, table, 0, published, true, true, size);
+        num_freed += release_range(cache, table, published, full, false, false, size);
+    }
+    for (uint32_t n = full; n < table->num; n++) {
+        uint32_t i = to_head ? n : table->num - 1 - (n - full);
+        uint32_t fill = positions_in_block(seq->num_computed_tokens, i, size);
+        num_freed += release_range(cache, table, i, i + 1, false, false, fill);
+    }
+    if (!to_head) {
+        num_freed += release_range(cache, table, published, full, false, true, size);
+        num_freed += release_range(cache, table, 0, published, true, true, size);
     }
     return num_freed;
 }

@@ -54,6 +54,10 @@ struct pkv_cache {
     struct pkv_slab slab;           /* tables, keys, spans not in use */
     pkv_block_id *hit_blocks;       /* owned scratch of look-ups */
     size_t hit_capacity;
+    pkv_block_id *freed;            /* owned scratch: room for the longest table */
+    struct pkv_evict_hint *hints;   /* owned scratch, the same; unused without needs_hint */
+    size_t freed_capacity, hints_capacity;
+    bool needs_hint;                /* of the evict policy */
     uint32_t num_cached;            /* free blocks with a key */
     uint64_t num_stored;            /* positions in held blocks */
     uint64_t num_evicted, num_copied;
@@ -68,8 +72,10 @@ struct pkv_cache {
 uint64_t cache_group_key(uint64_t key, uint32_t group);
 /* Take num new blocks that no longer have an identity. The caller knows that there are enough. */
 void cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out);
-/* Give back one hold of a block with `fill` positions in it. returns true when it became free. */
-bool cache_unref(struct pkv_cache *cache, pkv_block_id id, uint32_t depth, uint32_t fill);
+/* Give back one hold of each of num blocks with `fill` positions in them, all with an identity or all
+ * without. depth is that of the first; it falls. returns how many became free. */
+uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
+                     uint32_t depth, uint32_t fill);
 /* The block that the next token goes into is shared and has to be copied first. */
 bool cache_must_copy(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
                      uint32_t num_positions);

@@ -26,8 +26,8 @@ void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
     pkv_block_id *id = &seq->tables[group].ids[index];
     pkv_block_id shared = *id;
     cache_take(cache, 1, id);
-    bool became_free = cache_unref(cache, shared, index, fill);
-    PKV_ASSERT(!became_free);
+    uint32_t num_freed = cache_unref(cache, &shared, 1, false, index, fill);
+    PKV_ASSERT(num_freed == 0);
     cache->num_stored += fill;
     cache->num_copied++;
 }

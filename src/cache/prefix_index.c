@@ -83,8 +83,10 @@ void prefix_index_remove(struct prefix_index *index, pkv_block_id id)
         *slot = record->younger;
         index->records[record->younger].next = record->next;
     }
-    index->records[record->older].younger = record->younger;
-    index->records[record->younger].older = record->older;
+    if (record->younger != id) {
+        index->records[record->older].younger = record->younger;
+        index->records[record->younger].older = record->older;
+    }
     record->key = PKV_NO_KEY;
     record->next = PKV_BLOCK_NULL;
 }

@@ -105,6 +105,26 @@ static uint64_t hash_block(struct pkv_seq *seq, uint64_t parent, uint32_t begin,
     return hash != PKV_NO_KEY ? hash : 1;
 }
 
+/* Of the next blocks, those that lie wholly inside the prompt's present span with a token to spare:
+ * one piece each, no boundary to mind. */
+static uint32_t blocks_inside_span(const struct pkv_seq *seq, uint32_t index, uint32_t most,
+                                   uint32_t size)
+{
+    if ((uint64_t)index * size >= seq->num_prompt_tokens)
+        return 0;
+    uint32_t rest = seq->spans[seq->next_span].count - seq->next_in_span;
+    uint32_t num = (rest - 1) / size;
+    return num < most ? num : most;
+}
+
+static uint64_t hash_inside(const struct pkv_seq *seq, uint64_t parent, uint32_t size)
+{
+    const struct pkv_span *span = &seq->spans[seq->next_span];
+    struct pkv_span piece = {span->origin, span->first + seq->next_in_span, size};
+    uint64_t hash = mix_piece(parent, piece);
+    return hash != PKV_NO_KEY ? hash : 1;
+}
+
 static int grow_keys(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num,
                      struct pkv_err *err)
 {
@@ -129,9 +149,17 @@ int seq_hash(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num, struct 
     if (grow_keys(cache, seq, num, err) < 0)
         return -1;
     uint64_t parent = seq->num_keys ? seq->keys[seq->num_keys - 1] : seq->root;
-    for (uint32_t i = seq->num_keys; i < num; i++) {
-        parent = hash_block(seq, parent, i * cache->block_size, cache->block_size);
-        seq->keys[i] = parent;
+    uint32_t size = cache->block_size, i = seq->num_keys;
+    while (i < num) {
+        uint32_t inside = blocks_inside_span(seq, i, num - i, size);
+        for (uint32_t end = i + inside; i < end; i++) {
+            seq->keys[i] = parent = hash_inside(seq, parent, size);
+            seq->next_in_span += size;
+        }
+        if (i == num)
+            break;
+        seq->keys[i] = parent = hash_block(seq, parent, i * size, size);
+        i++;
     }
     seq->num_keys = num;
     return 0;
@@ -154,13 +182,23 @@ static int grow_table(struct pkv_cache *cache, struct pkv_table *table, uint64_t
     return 0;
 }
 
+/* Scratch for giving back the longest table. */
+static int grow_scratch(struct pkv_cache *cache, uint64_t num, struct pkv_err *err)
+{
+    if (pkv_grow(&cache->freed, &cache->freed_capacity, num, sizeof(*cache->freed), err) < 0)
+        return -1;
+    if (!cache->needs_hint)
+        return 0;
+    return pkv_grow(&cache->hints, &cache->hints_capacity, num, sizeof(*cache->hints), err);
+}
+
 int pkv_cache_prepare(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_positions,
                       struct pkv_err *err)
 {
     for (uint32_t g = 0; num_positions && g < cache->num_groups; g++) {
         const struct pkv_group_config *group = &cache->groups[g];
         uint64_t num = group->ops->table_blocks(num_positions, group->block_size);
-        if (grow_table(cache, &seq->tables[g], num, err) < 0)
+        if (grow_table(cache, &seq->tables[g], num, err) < 0 || grow_scratch(cache, num, err) < 0)
             return -1;
     }
     if (!cache->prefix_cache)

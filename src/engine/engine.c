@@ -108,7 +108,8 @@ static void give_unfinished(void *ctx, struct pkv_request *r)
 {
     struct pkv_engine *e = ctx;
     e->figures.unfinished++;
-    gaps_settle(e, r, e->now_ns);
+    if (!e->failed)
+        gaps_settle(e, r, e->now_ns);
     if (e->drain_result == 0)
         e->drain_result = emit_request(e, r, e->unfinished_reason, PKV_NO_TIME, e->drain_err);
 }
@@ -127,8 +128,7 @@ static const char *reason_of(enum pkv_outcome outcome)
     case PKV_OUTCOME_MAX_STEPS:
         return "the run reached its last step";
     }
-    PKV_ASSERT(!"an outcome");
-    return "";
+    PKV_UNREACHABLE("an outcome");
 }
 
 /* Also after a failure: what was done so far stands, and err keeps its first error. */
@@ -146,6 +146,7 @@ int pkv_engine_run(struct pkv_engine *e, struct pkv_err *err)
 {
     int result = run_steps(e, err);
     struct pkv_err later;
+    e->failed = result < 0;
     int drained = drain(e, result == 0 ? err : &later);
     e->figures.preemptions = pkv_sched_num_preemptions(e->sched);
     e->figures.cache = pkv_cache_figures(pkv_sched_cache(e->sched));

@@ -38,6 +38,7 @@ struct pkv_engine {
     struct pkv_request_ref blocked_head; /* of the last blocked event */
     enum pkv_limit blocked_limit;
     const char *unfinished_reason;
+    bool failed;                         /* in the middle of a step: times are not whole */
     struct longest_since longest;        /* of the steps that are over */
     struct pkv_err *drain_err;
     int drain_result;
@@ -53,7 +54,9 @@ size_t engine_num_live(const struct pkv_engine *e);
 int engine_step(struct pkv_engine *e, struct pkv_err *err);
 
 /* gaps.c */
-int gaps_note_step(struct pkv_engine *e, struct pkv_err *err);
+/* Room for one step more; before the step. */
+int gaps_reserve_step(struct pkv_engine *e, struct pkv_err *err);
+void gaps_note_step(struct pkv_engine *e);
 /* Bring a request's token times up to the moment `now_ns`, the end of the last step noted. */
 void gaps_settle(struct pkv_engine *e, struct pkv_request *r, int64_t now_ns);
 /* One token at end_ns, in the step at hand. */

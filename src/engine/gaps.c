@@ -9,16 +9,19 @@
 #include "base/alloc.h"
 #include "engine/engine_private.h"
 
-int gaps_note_step(struct pkv_engine *e, struct pkv_err *err)
+int gaps_reserve_step(struct pkv_engine *e, struct pkv_err *err)
+{
+    struct longest_since *l = &e->longest;
+    return pkv_grow(&l->steps, &l->capacity, l->num + 1, sizeof(*l->steps), err);
+}
+
+void gaps_note_step(struct pkv_engine *e)
 {
     struct longest_since *l = &e->longest;
     while (l->num > 0 && l->steps[l->num - 1].dur_ns <= e->row.dur_ns)
         l->num--;
-    if (pkv_grow(&l->steps, &l->capacity, l->num + 1, sizeof(*l->steps), err) < 0)
-        return -1;
     l->steps[l->num].step = e->row.step;
     l->steps[l->num++].dur_ns = e->row.dur_ns;
-    return 0;
 }
 
 /* The longest of the steps from `step` on; the last one noted is among them. */

@@ -170,7 +170,7 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     struct pkv_cache *cache = pkv_sched_cache(e->sched);
     uint64_t evicted_before = pkv_cache_figures(cache).num_evicted;
     struct pkv_plan *plan;
-    if (pkv_sched_plan(e->sched, &plan, err) < 0)
+    if (gaps_reserve_step(e, err) < 0 || pkv_sched_plan(e->sched, &plan, err) < 0)
         return -1;
     settle_left(e, plan);
     fill_planned(e, plan, evicted_before);
@@ -184,7 +184,8 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
         return -1;
     pkv_sched_commit(e->sched, plan);
     int64_t end_ns = e->now_ns + e->row.dur_ns;
-    if (gaps_note_step(e, err) < 0 || results(e, plan, end_ns, err) < 0)
+    gaps_note_step(e);
+    if (results(e, plan, end_ns, err) < 0)
         return -1;
     e->row.free_blocks_end = pkv_cache_num_free(cache);
     if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)

@@ -29,8 +29,7 @@ int64_t pkv_step_time_ns(const struct pkv_step_time *law, const struct pkv_step_
     case PKV_STEP_TIME_LAW_COUNT:
         break;
     }
-    PKV_ASSERT(!"a step time law");
-    return 0;
+    PKV_UNREACHABLE("a step time law");
 }
 
 const char *pkv_step_time_law_name(enum pkv_step_time_law law)

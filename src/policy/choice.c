@@ -49,7 +49,7 @@ void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
     case PKV_CHOICE_COUNT:
         break;
     }
-    PKV_ASSERT(!"a choice");
+    PKV_UNREACHABLE("a choice");
 }
 
 const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *policies,
@@ -64,6 +64,5 @@ const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *polici
     case PKV_CHOICE_COUNT:
         break;
     }
-    PKV_ASSERT(!"a choice");
-    return NULL;
+    PKV_UNREACHABLE("a choice");
 }

@@ -3,7 +3,7 @@
  *
  * A circular doubly linked list in two side arrays, with a sentinel at index num_blocks, so that a
  * block hit by a later prompt leaves the middle in O(1) and no step ever allocates. A block that is
- * not in the list links to itself.
+ * not in the list has itself as its next.
  *
  * Order after the free queue of vLLM V1 (vllm/v1/core/kv_cache_utils.py, FreeKVCacheBlockQueue).
  */
@@ -30,22 +30,34 @@ static void *create(uint32_t num_blocks, uint64_t seed, struct pkv_err *err)
     return lru;
 }
 
-static void insert_after(struct lru *lru, uint32_t place, uint32_t id)
-{
-    PKV_ASSERT(lru->links[id].next == id);
-    uint32_t next = lru->links[place].next;
-    lru->links[id] = (struct link){place, next};
-    lru->links[place].next = id;
-    lru->links[next].prev = id;
-}
-
-static void push(void *state, pkv_block_id id, enum pkv_pool_end end,
-                 const struct pkv_evict_hint *hint)
+/* A chain of blocks goes in between two neighbours. */
+static void push(void *state, const pkv_block_id *ids, uint32_t num, enum pkv_pool_end end,
+                 const struct pkv_evict_hint *hints)
 {
     struct lru *lru = state;
-    (void)hint;
+    struct link *links = lru->links;
     uint32_t sentinel = lru->num_blocks;
-    insert_after(lru, end == PKV_END_HEAD ? sentinel : lru->links[sentinel].prev, id);
+    (void)hints;
+    if (end == PKV_END_HEAD) {
+        for (uint32_t i = 0; i < num; i++) {
+            uint32_t id = ids[i], next = links[sentinel].next;
+            PKV_ASSERT(links[id].next == id);
+            links[id] = (struct link){sentinel, next};
+            links[next].prev = id;
+            links[sentinel].next = id;
+        }
+        return;
+    }
+    uint32_t last = links[sentinel].prev;
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t id = ids[i];
+        PKV_ASSERT(links[id].next == id);
+        links[last].next = id;
+        links[id].prev = last;
+        last = id;
+    }
+    links[last].next = sentinel;
+    links[sentinel].prev = last;
 }
 
 static void remove_block(void *state, pkv_block_id id)
@@ -58,14 +70,20 @@ static void remove_block(void *state, pkv_block_id id)
     lru->links[id] = (struct link){id, id};
 }
 
-static pkv_block_id pop(void *state)
+static void pop(void *state, uint32_t num, pkv_block_id *out)
 {
     struct lru *lru = state;
-    uint32_t id = lru->links[lru->num_blocks].next;
-    if (id == lru->num_blocks)
-        return PKV_BLOCK_NULL;
-    remove_block(lru, id);
-    return id;
+    struct link *links = lru->links;
+    uint32_t id = links[lru->num_blocks].next;
+    for (uint32_t i = 0; i < num; i++) {
+        PKV_ASSERT(id != lru->num_blocks);
+        uint32_t next = links[id].next;
+        links[id].next = id;
+        out[i] = id;
+        id = next;
+    }
+    links[lru->num_blocks].next = id;
+    links[id].prev = lru->num_blocks;
 }
 
 static uint32_t list(const void *state, pkv_block_id *out)

@@ -10,9 +10,10 @@ struct pkv_pool {
     uint32_t *ref_cnts;                    /* [num_blocks], owned; written here alone */
     uint32_t num_blocks, num_free;
     struct pkv_pool_counts counts;
-    const struct pkv_layout_ops *layout;   /* borrowed */
     const struct pkv_evict_ops *evict;     /* borrowed */
-    void *layout_state;                    /* owned */
+    void *free_blocks;                     /* owned: the evict policy's state; NULL under a layout */
+    const struct pkv_layout_ops *layout;   /* borrowed */
+    void *layout_state;                    /* owned; NULL when any free block will do */
 };
 
 #endif

@@ -62,8 +62,7 @@ static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
     case PKV_ADMIT:
         break;
     }
-    PKV_ASSERT(!"a refusal");
-    return PKV_LIMIT_NOTHING;
+    PKV_UNREACHABLE("a refusal");
 }
 
 static void count_overtakes(struct pkv_sched *s)

@@ -1,0 +1,163 @@
+/*
+ * figures.c - the sums behind summary.json.
+ *
+ * Everything is summed in integers, 128 bits wide where a time is a factor; a quotient is taken
+ * once, at the very end. Means weigh each row by its duration over first arrival .. end of the last
+ * step; time without a row counts as an idle engine.
+ */
+#include "metrics/metrics_private.h"
+
+#include <string.h>
+
+int figures_init(struct figures *f, struct pkv_err *err)
+{
+    struct pkv_histogram **all[] = {&f->ttft, &f->tpot, &f->itl, &f->max_gap, &f->e2e, &f->queue};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        *all[i] = pkv_histogram_create(err);
+        if (!*all[i])
+            return -1;
+    }
+    return 0;
+}
+
+void figures_finish(struct figures *f)
+{
+    pkv_histogram_destroy(f->ttft);
+    pkv_histogram_destroy(f->tpot);
+    pkv_histogram_destroy(f->itl);
+    pkv_histogram_destroy(f->max_gap);
+    pkv_histogram_destroy(f->e2e);
+    pkv_histogram_destroy(f->queue);
+}
+
+static void raise_to(uint64_t *peak, int64_t value)
+{
+    if ((uint64_t)value > *peak)
+        *peak = (uint64_t)value;
+}
+
+int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pkv_err *err)
+{
+    PKV_ASSERT(row->limit >= 0 && row->limit < PKV_LIMIT_COUNT);
+    __int128 dur = row->dur_ns;
+    f->used_time += row->used_blocks * dur;
+    f->stored_time += row->stored_tokens * dur;
+    f->running_time += row->running * dur;
+    f->waiting_time += row->waiting * dur;
+    f->rows_time += dur;
+    f->limit_time[row->limit] += dur;
+    raise_to(&f->peak_used, row->used_blocks);
+    raise_to(&f->peak_waiting, row->waiting);
+    raise_to(&f->peak_running, row->running);
+    return pkv_histogram_add(f->itl, row->regular_gap_ns, (uint64_t)row->regular_gaps, err);
+}
+
+int64_t request_queue_ns(const struct pkv_request *r)
+{
+    return r->admitted_ns == PKV_NO_TIME ? PKV_NO_TIME : r->admitted_ns - r->arrival_ns;
+}
+
+int64_t request_max_gap_ns(const struct pkv_request *r)
+{
+    return r->num_emitted < 2 ? PKV_NO_TIME : r->max_gap_ns;
+}
+
+/* Add a time that may not have happened. */
+static int add_time(struct pkv_histogram *h, int64_t ns, struct pkv_err *err)
+{
+    return ns == PKV_NO_TIME ? 0 : pkv_histogram_add(h, ns, 1, err);
+}
+
+static int add_completed(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
+{
+    const struct pkv_request *r = row->request;
+    int64_t ttft = r->first_token_ns - r->arrival_ns;
+    int64_t decode = row->finish_ns - r->first_token_ns;
+    if (r->num_emitted > 1 && pkv_histogram_add(f->tpot, decode / (r->num_emitted - 1), 1, err) < 0)
+        return -1;
+    if ((f->target_ttft_ns == 0 || ttft <= f->target_ttft_ns) &&
+        (f->target_itl_ns == 0 || request_max_gap_ns(r) <= f->target_itl_ns)) {
+        f->good_requests++;
+        f->good_output_tokens += r->num_emitted;
+    }
+    return pkv_histogram_add(f->e2e, row->finish_ns - r->arrival_ns, 1, err);
+}
+
+int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
+{
+    const struct pkv_request *r = row->request;
+    if (add_time(f->queue, request_queue_ns(r), err) < 0)
+        return -1;
+    if (r->first_token_ns == PKV_NO_TIME)
+        return 0;
+    if (pkv_histogram_add(f->ttft, r->first_token_ns - r->arrival_ns, 1, err) < 0 ||
+        add_time(f->max_gap, request_max_gap_ns(r), err) < 0)
+        return -1;
+    return row->status == PKV_REQUEST_COMPLETED ? add_completed(f, row, err) : 0;
+}
+
+static double divide(struct ratio r)
+{
+    return r.den > 0 ? (double)r.num / (double)r.den : 0.0;
+}
+
+static struct ratio per_second(uint64_t count, int64_t ns)
+{
+    return (struct ratio){(__int128)count * 1000000000, ns};
+}
+
+static void read_means(const struct figures *f, const struct pkv_summary *s, uint32_t block_size,
+                       struct exact_means *m)
+{
+    __int128 time = s->makespan_ns, blocks = s->engine.cache.num_blocks;
+    m->used_frac = (struct ratio){f->used_time, time * blocks};
+    m->slot_use_frac = (struct ratio){f->stored_time, time * blocks * block_size};
+    m->running = (struct ratio){f->running_time, time};
+    m->waiting = (struct ratio){f->waiting_time, time};
+    m->requests_per_s = per_second(s->engine.completed, s->makespan_ns);
+    m->output_tokens_per_s = per_second(s->engine.output_tokens, s->makespan_ns);
+    m->good_requests_per_s = per_second(s->good_requests, s->makespan_ns);
+    m->good_output_tokens_per_s = per_second(s->good_output_tokens, s->makespan_ns);
+    for (size_t i = 0; i < PKV_LIMIT_COUNT; i++)
+        m->limit_frac[i] = (struct ratio){f->limit_time[i], time};
+    if (time > f->rows_time)
+        m->limit_frac[PKV_LIMIT_EMPTY].num += time - f->rows_time;
+}
+
+static int64_t makespan(const struct pkv_engine_figures *e)
+{
+    if (e->first_arrival_ns == PKV_NO_TIME || e->end_ns == PKV_NO_TIME)
+        return 0;
+    return e->end_ns - e->first_arrival_ns;
+}
+
+void figures_read(const struct figures *f, const struct pkv_engine_figures *engine,
+                  uint32_t block_size, struct exact_means *means, struct pkv_summary *out)
+{
+    memset(out, 0, sizeof *out);
+    out->engine = *engine;
+    out->makespan_ns = makespan(engine);
+    out->peak_used_blocks = f->peak_used;
+    out->peak_waiting = f->peak_waiting;
+    out->peak_running = f->peak_running;
+    pkv_histogram_read(f->ttft, &out->ttft);
+    pkv_histogram_read(f->tpot, &out->tpot);
+    pkv_histogram_read(f->itl, &out->itl);
+    pkv_histogram_read(f->max_gap, &out->max_gap);
+    pkv_histogram_read(f->e2e, &out->e2e);
+    pkv_histogram_read(f->queue, &out->queue);
+    out->target_ttft_ns = f->target_ttft_ns;
+    out->target_itl_ns = f->target_itl_ns;
+    out->has_targets = f->target_ttft_ns > 0 || f->target_itl_ns > 0;
+    out->good_requests = f->good_requests;
+    out->good_output_tokens = f->good_output_tokens;
+    read_means(f, out, block_size, means);
+    out->mean_used_frac = divide(means->used_frac);
+    out->mean_slot_use_frac = divide(means->slot_use_frac);
+    out->mean_running = divide(means->running);
+    out->mean_waiting = divide(means->waiting);
+    out->requests_per_s = divide(means->requests_per_s);
+    out->output_tokens_per_s = divide(means->output_tokens_per_s);
+    for (size_t i = 0; i < PKV_LIMIT_COUNT; i++)
+        out->limit_frac[i] = divide(means->limit_frac[i]);
+}

@@ -1,0 +1,221 @@
+/*
+ * metrics.c - the sink that records a run: rows and requests go to the figures, the series and the
+ * files that are wanted.
+ *
+ * Rows of steps.csv may be thinned out; a kept row is never changed, and the figures see all rows.
+ */
+#include "metrics/metrics_private.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+#define NUM_COLUMNS (offsetof(struct pkv_step_row, regular_gap_ns) / sizeof(int64_t))
+
+#define FILES(X)                                                                        \
+    X(PKV_FILE_STEPS, steps, "steps.csv") X(PKV_FILE_REQUESTS, requests, "requests.csv") \
+    X(PKV_FILE_EVENTS, events, "events.jsonl")                                          \
+    X(PKV_FILE_SUMMARY, summary_file, "summary.json")                                   \
+    X(PKV_FILE_SCENARIO, scenario, "scenario.yaml")
+
+struct pkv_metrics {
+    struct pkv_metrics_config config;
+#define FIELD(bit, field, name) struct pkv_out *field;   /* owned; NULL = not wanted */
+    FILES(FIELD)
+#undef FIELD
+    struct figures figures;
+    struct request_log request_log;
+    struct series series;
+    struct exact_means means;
+    struct pkv_summary summary;
+    struct pkv_text scratch;
+    struct pkv_step_row last_kept;
+    bool has_last_kept, gap_failed;
+    struct pkv_err gap_err;        /* why adding a gap failed; told at the next row */
+};
+
+static int open_files(struct pkv_metrics *m, struct pkv_err *err)
+{
+    if (!m->config.dir)
+        return 0;
+    if (pkv_make_dir(m->config.dir, err) < 0)
+        return -1;
+#define OPEN(bit, field, name)                                             \
+    if (m->config.files & bit) {                                           \
+        m->field = pkv_out_open(m->config.dir, name, err);                 \
+        if (!m->field)                                                     \
+            return -1;                                                     \
+    }
+    FILES(OPEN)
+#undef OPEN
+    return 0;
+}
+
+static void write_step_header(struct pkv_out *out)
+{
+    static const char *const names[] = {
+#define NAME(name) #name,
+        PKV_STEP_COLUMNS(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < NUM_COLUMNS; i++) {
+        if (i)
+            pkv_out_char(out, ',');
+        pkv_out_text(out, names[i]);
+    }
+    pkv_out_char(out, '\n');
+}
+
+struct pkv_metrics *pkv_metrics_create(const struct pkv_metrics_config *config,
+                                       struct pkv_err *err)
+{
+    struct pkv_metrics *m = pkv_alloc(1, sizeof *m, err);
+    if (!m)
+        return NULL;
+    m->config = *config;
+    m->figures.target_ttft_ns = config->target_ttft_ns;
+    m->figures.target_itl_ns = config->target_itl_ns;
+    if (figures_init(&m->figures, err) < 0 || open_files(m, err) < 0) {
+        pkv_metrics_destroy(m);
+        return NULL;
+    }
+    m->config.dir = NULL;    /* the caller's text; not needed any more */
+    if (m->steps)
+        write_step_header(m->steps);
+    request_log_begin(&m->request_log, m->requests);
+    return m;
+}
+
+void pkv_metrics_destroy(struct pkv_metrics *m)
+{
+    if (!m)
+        return;
+#define DROP(bit, field, name) pkv_out_drop(m->field);
+    FILES(DROP)
+#undef DROP
+    figures_finish(&m->figures);
+    request_log_finish(&m->request_log);
+    pkv_text_free(&m->scratch);
+    pkv_free(m);
+}
+
+/* Does a count of requests or blocks, or the limit, differ? Times and tokens always do. */
+static bool has_changed(const struct pkv_step_row *a, const struct pkv_step_row *b)
+{
+    return a->waiting != b->waiting || a->running != b->running ||
+           a->free_blocks != b->free_blocks || a->cached_blocks != b->cached_blocks ||
+           a->free_blocks_end != b->free_blocks_end || a->admitted != b->admitted ||
+           a->resumed != b->resumed || a->preempted != b->preempted ||
+           a->finished != b->finished || a->rejected != b->rejected ||
+           a->aborted != b->aborted || a->evicted_blocks != b->evicted_blocks ||
+           a->swapped_out_blocks != b->swapped_out_blocks ||
+           a->swapped_in_blocks != b->swapped_in_blocks || a->limit != b->limit;
+}
+
+static void write_row(struct pkv_metrics *m, const struct pkv_step_row *row)
+{
+    int64_t values[NUM_COLUMNS];
+    if (m->config.every > 1 && (uint64_t)row->step % m->config.every != 0)
+        return;
+    if (m->config.on_change) {
+        if (m->has_last_kept && !has_changed(row, &m->last_kept))
+            return;
+        m->last_kept = *row;
+        m->has_last_kept = true;
+    }
+    memcpy(values, row, sizeof values);    /* the printed columns are the first fields, in order */
+    pkv_out_csv_row(m->steps, values, NUM_COLUMNS);
+}
+
+static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row *row,
+                   struct pkv_err *err)
+{
+    struct pkv_metrics *m = ctx;
+    (void)sched;
+    if (m->gap_failed) {
+        if (err)
+            *err = m->gap_err;
+        return -1;
+    }
+    if (figures_add_row(&m->figures, row, err) < 0)
+        return -1;
+    series_add(&m->series, row);
+    if (m->steps)
+        write_row(m, row);
+    request_log_advance(&m->request_log, row->time_ns);
+    return 0;
+}
+
+static void on_gap(void *ctx, int64_t gap_ns)
+{
+    struct pkv_metrics *m = ctx;
+    if (pkv_histogram_add(m->figures.itl, gap_ns, 1, m->gap_failed ? NULL : &m->gap_err) < 0)
+        m->gap_failed = true;
+}
+
+static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_err *err)
+{
+    struct pkv_metrics *m = ctx;
+    if (figures_add_request(&m->figures, row, err) < 0)
+        return -1;
+    return request_log_add(&m->request_log, row, err);
+}
+
+static int on_event(void *ctx, const struct pkv_event *event, struct pkv_err *err)
+{
+    struct pkv_metrics *m = ctx;
+    return event_log_add(m->events, &m->scratch, event, err);
+}
+
+struct pkv_sink pkv_metrics_sink(struct pkv_metrics *metrics)
+{
+    return (struct pkv_sink){
+        .event = metrics->events ? on_event : NULL,
+        .request = on_request,
+        .gap = on_gap,
+        .step = on_step,
+        .ctx = metrics,
+    };
+}
+
+/* Rename one file into place; the first failure of several is the one told. */
+static void commit(struct pkv_out **out, int *status, struct pkv_err *err)
+{
+    if (*out && pkv_out_commit(*out, *status < 0 ? NULL : err) < 0)
+        *status = -1;
+    *out = NULL;
+}
+
+int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *figures,
+                       const struct pkv_run_info *info, struct pkv_err *err)
+{
+    int status = 0;
+    figures_read(&m->figures, figures, m->config.block_size, &m->means, &m->summary);
+    if (m->requests)
+        request_log_advance(&m->request_log, INT64_MAX);
+    if (m->scenario)
+        pkv_out_text(m->scenario, info->scenario_yaml);
+    if (m->summary_file && summary_json_write(m->summary_file, &m->summary, &m->means, &m->config,
+                                              info, err) < 0) {
+        pkv_out_drop(m->summary_file);
+        m->summary_file = NULL;
+        status = -1;
+    }
+#define COMMIT(bit, field, name) commit(&m->field, &status, err);
+    FILES(COMMIT)
+#undef COMMIT
+    return status;
+}
+
+const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics)
+{
+    return &metrics->summary;
+}
+
+size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_point *out,
+                          size_t room)
+{
+    size_t num = metrics->series.num < room ? metrics->series.num : room;
+    memcpy(out, metrics->series.points, num * sizeof *out);
+    return num;
+}

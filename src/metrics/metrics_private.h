@@ -1,0 +1,98 @@
+/*
+ * metrics_private.h - the parts of a run's record: figures, series, the logs.
+ */
+#ifndef PKV_METRICS_PRIVATE_H
+#define PKV_METRICS_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/out.h"
+#include "pagedkv/metrics.h"
+
+/* ---- figures.c: sums over rows and requests ---- */
+
+/* An exact share or mean, divided only when printed. */
+struct ratio {
+    __int128 num, den;
+};
+
+struct figures {
+    struct pkv_histogram *ttft, *tpot, *itl, *max_gap, *e2e, *queue;   /* owned */
+    /* Sums of value x dur_ns over the rows. */
+    __int128 used_time, stored_time, running_time, waiting_time;
+    __int128 rows_time, limit_time[PKV_LIMIT_COUNT];
+    uint64_t peak_used, peak_waiting, peak_running;
+    uint64_t good_requests, good_output_tokens;
+    int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
+};
+
+/* What only the printed summary needs: the summary's doubles before they were divided. */
+struct exact_means {
+    struct ratio used_frac, slot_use_frac, running, waiting;
+    struct ratio requests_per_s, output_tokens_per_s;
+    struct ratio limit_frac[PKV_LIMIT_COUNT];
+    struct ratio good_requests_per_s, good_output_tokens_per_s;
+};
+
+int figures_init(struct figures *f, struct pkv_err *err);
+void figures_finish(struct figures *f);
+int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pkv_err *err);
+int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err);
+void figures_read(const struct figures *f, const struct pkv_engine_figures *engine,
+                  uint32_t block_size, struct exact_means *means, struct pkv_summary *out);
+
+/* A request's times as its row prints them; PKV_NO_TIME where it is empty. */
+int64_t request_queue_ns(const struct pkv_request *r);
+int64_t request_max_gap_ns(const struct pkv_request *r);
+
+/* ---- series.c: stretches of time for pictures ---- */
+
+struct series {
+    struct pkv_series_point points[PKV_SERIES_POINTS];
+    size_t num;
+    int64_t begin_ns, end_ns;   /* covered so far */
+    int64_t stretch_end_ns;     /* of the last one; a row up to there goes into it */
+    int64_t width_ns;           /* of a stretch; 0 = no row yet */
+};
+
+void series_add(struct series *s, const struct pkv_step_row *row);
+
+/* ---- request_log.c: requests.csv ---- */
+
+/* A row that waits for its place: rows are written in the order of their time, ties by trace row,
+ * and the engine reports the end of a step before it knows what ends at the same moment. */
+struct pending_row {
+    int64_t time_ns;
+    uint64_t row;
+    struct pkv_text line;       /* owned */
+};
+
+struct request_log {
+    struct pkv_out *out;        /* borrowed; NULL = not wanted */
+    struct pending_row *pending;   /* [num of capacity], owned; lines beyond num are reused */
+    size_t num, capacity, num_ready;
+    struct pkv_text id;         /* scratch */
+};
+
+void request_log_begin(struct request_log *log, struct pkv_out *out);
+void request_log_finish(struct request_log *log);
+int request_log_add(struct request_log *log, const struct pkv_request_row *row,
+                    struct pkv_err *err);
+/* Nothing that ends at now_ns or before will be added any more. */
+void request_log_advance(struct request_log *log, int64_t now_ns);
+
+/* ---- event_log.c, summary_json.c ---- */
+
+/* The id of a request, or its row number; NULL when there is no memory. */
+const char *request_id(struct pkv_text *scratch, const struct pkv_request *r, struct pkv_err *err);
+
+int event_log_add(struct pkv_out *out, struct pkv_text *scratch, const struct pkv_event *event,
+                  struct pkv_err *err);
+
+int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
+                       const struct exact_means *means, const struct pkv_metrics_config *config,
+                       const struct pkv_run_info *info, struct pkv_err *err);
+
+#endif

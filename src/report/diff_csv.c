@@ -1,0 +1,231 @@
+/*
+ * diff_csv.c - two step logs or two request logs, row by row.
+ *
+ * Fields are compared as text: both files come from the same writer, so equal numbers are equal
+ * text. Reading goes on behind the first difference, for the totals.
+ */
+#include "base/units.h"
+#include "report/diff_private.h"
+
+#include <string.h>
+
+#define MAX_FIELDS 64u
+
+struct row {
+    const char *fields[MAX_FIELDS];     /* slices of the line, quotes and all */
+    size_t lengths[MAX_FIELDS];
+    size_t num;
+};
+
+/* What is summed below a difference: a column, or rows whose column is a word. */
+struct total {
+    const char *name, *column, *word;
+};
+static const struct total of_steps[] = {
+    {"preemptions", "preempted", NULL},       {"scheduled tokens", "sched_tokens", NULL},
+    {"recomputed tokens", "recomputed_tokens", NULL}, {"hit tokens", "hit_tokens", NULL},
+    {"evicted blocks", "evicted_blocks", NULL}, {"time in steps, ns", "dur_ns", NULL},
+};
+static const struct total of_requests[] = {
+    {"completed", "status", "completed"},     {"rejected", "status", "rejected"},
+    {"aborted", "status", "aborted"},         {"unfinished", "status", "unfinished"},
+    {"output tokens", "output_tokens", NULL}, {"hit tokens", "hit_tokens", NULL},
+    {"recomputed tokens", "recomputed_tokens", NULL}, {"preemptions", "preemptions", NULL},
+    {"queued, ns", "queue_ns", NULL},
+};
+#define MAX_TOTALS 16u
+
+struct table {
+    struct side *side;
+    struct row header, row;
+    const struct total *totals;
+    size_t num_totals;
+    size_t columns[MAX_TOTALS];          /* of each total; SIZE_MAX = not there */
+    int64_t sums[MAX_TOTALS], num_rows;
+};
+
+void add_total(struct pkv_text *t, const char *name, int64_t a, int64_t b)
+{
+    pkv_text_fmt(t, "  %-18s A %16lld   B %16lld", name, (long long)a, (long long)b);
+    if (a != b)
+        pkv_text_fmt(t, "   %+lld", (long long)((__int128)b - a));
+    pkv_text_add(t, "\n");
+}
+
+/* Cut a line at its commas, those in quotes left alone. */
+static int split(const struct side *s, struct row *row, struct pkv_err *err)
+{
+    bool quoted = false;
+    const char *begin = s->text, *end = s->text + s->length;
+    row->num = 0;
+    for (const char *at = begin;; at++) {
+        if (at < end && *at == '"')
+            quoted = !quoted;
+        if (at < end && (quoted || *at != ','))
+            continue;
+        if (row->num == MAX_FIELDS)
+            return pkv_fail_at(err, s->path, s->lines.number, (uint32_t)(begin - s->text) + 1,
+                               "a row has more than %u fields", MAX_FIELDS);
+        row->fields[row->num] = begin;
+        row->lengths[row->num++] = (size_t)(at - begin);
+        begin = at + 1;
+        if (at >= end)
+            break;
+    }
+    if (quoted)
+        return pkv_fail_at(err, s->path, s->lines.number, 0, "a quoted field does not end");
+    return 0;
+}
+
+static bool field_is(const struct row *row, size_t i, const char *word)
+{
+    return row->lengths[i] == strlen(word) && memcmp(row->fields[i], word, row->lengths[i]) == 0;
+}
+
+static bool same_field(const struct row *a, const struct row *b, size_t i)
+{
+    return a->lengths[i] == b->lengths[i] &&
+           memcmp(a->fields[i], b->fields[i], a->lengths[i]) == 0;
+}
+
+static int begin_table(struct table *t, struct side *s, bool is_steps, struct pkv_err *err)
+{
+    t->side = s;
+    t->totals = is_steps ? of_steps : of_requests;
+    t->num_totals = is_steps ? sizeof of_steps / sizeof of_steps[0]
+                             : sizeof of_requests / sizeof of_requests[0];
+    if (split(s, &t->header, err) < 0)
+        return -1;
+    for (size_t k = 0; k < t->num_totals; k++) {
+        t->columns[k] = SIZE_MAX;
+        for (size_t i = 0; i < t->header.num; i++)
+            if (field_is(&t->header, i, t->totals[k].column))
+                t->columns[k] = i;
+    }
+    return 0;
+}
+
+static int add_up(struct table *t, struct pkv_err *err)
+{
+    t->num_rows++;
+    for (size_t k = 0; k < t->num_totals; k++) {
+        size_t i = t->columns[k];
+        int64_t n = 0;
+        const char *why = NULL;
+        if (i == SIZE_MAX || t->row.lengths[i] == 0)
+            continue;
+        if (t->totals[k].word)
+            n = field_is(&t->row, i, t->totals[k].word);
+        else if (pkv_parse_i64(t->row.fields[i], t->row.lengths[i], &n, &why) < 0)
+            return pkv_fail_at(err, t->side->path, t->side->lines.number,
+                               (uint32_t)(t->row.fields[i] - t->side->text) + 1, "%s '%.*s' %s",
+                               t->totals[k].column, (int)t->row.lengths[i], t->row.fields[i], why);
+        t->sums[k] = (int64_t)((uint64_t)t->sums[k] + (uint64_t)n);
+    }
+    return 0;
+}
+
+/* The row a table stands at, if there is one. */
+static int take(struct table *t, struct pkv_err *err)
+{
+    if (!t->side->text)
+        return 0;
+    if (split(t->side, &t->row, err) < 0)
+        return -1;
+    if (t->row.num != t->header.num)
+        return pkv_fail_at(err, t->side->path, t->side->lines.number, 0,
+                           "a row of %zu fields under a header of %zu", t->row.num, t->header.num);
+    return add_up(t, err);
+}
+
+static void tell_field(struct pkv_text *text, const struct table *a, const struct table *b,
+                       size_t i)
+{
+    const struct row *h = &a->header, *x = &a->row, *y = &b->row;
+    pkv_text_fmt(text, "row %lld differs (%.*s %.*s): column %.*s\n", (long long)a->num_rows,
+                 (int)h->lengths[0], h->fields[0], (int)x->lengths[0], x->fields[0],
+                 (int)h->lengths[i], h->fields[i]);
+    pkv_text_fmt(text, "  A  %.*s\n  B  %.*s\n", (int)x->lengths[i], x->fields[i],
+                 (int)y->lengths[i], y->fields[i]);
+}
+
+static void tell_end(struct pkv_text *text, const struct table *goes_on, const char *ended,
+                     const char *other)
+{
+    pkv_text_fmt(text, "row %lld differs: %s ends before it, %s goes on with %.*s %.*s\n",
+                 (long long)goes_on->num_rows, ended, other, (int)goes_on->header.lengths[0],
+                 goes_on->header.fields[0], (int)goes_on->row.lengths[0],
+                 goes_on->row.fields[0]);
+}
+
+static bool compare(const struct table *a, const struct table *b, struct pkv_text *text)
+{
+    if (!a->side->text || !b->side->text) {
+        if (a->side->text)
+            tell_end(text, a, "B", "A");
+        else
+            tell_end(text, b, "A", "B");
+        return false;
+    }
+    for (size_t i = 0; i < a->row.num; i++)
+        if (!same_field(&a->row, &b->row, i)) {
+            tell_field(text, a, b, i);
+            return false;
+        }
+    return true;
+}
+
+/* Slices of the header have to outlive its line. */
+static void keep_header(struct row *header, const char *from, const char *copy)
+{
+    for (size_t i = 0; i < header->num; i++)
+        header->fields[i] = copy + (header->fields[i] - from);
+}
+
+static int diff_rows(struct table *a, struct table *b, struct pkv_diff_result *out,
+                     struct pkv_text *text, struct pkv_err *err)
+{
+    out->same = true;
+    for (;;) {
+        if ((a->side->text && side_next(a->side, err) < 0) ||
+            (b->side->text && side_next(b->side, err) < 0))
+            return -1;
+        if (!a->side->text && !b->side->text)
+            break;
+        if (take(a, err) < 0 || take(b, err) < 0)
+            return -1;
+        if (out->same)
+            out->same = compare(a, b, text);
+    }
+    if (out->same)
+        pkv_text_fmt(text, "the same: %lld rows\n", (long long)a->num_rows);
+    add_total(text, "rows", a->num_rows, b->num_rows);
+    for (size_t k = 0; k < a->num_totals; k++)
+        add_total(text, a->totals[k].name, a->sums[k], b->sums[k]);
+    return 0;
+}
+
+int diff_csv(struct side *a, struct side *b, bool is_steps, struct pkv_diff_result *out,
+             struct pkv_text *text, struct pkv_err *err)
+{
+    struct table x = {0}, y = {0};
+    struct pkv_text header = {0};
+    int status = -1;
+    if (begin_table(&x, a, is_steps, err) < 0 || begin_table(&y, b, is_steps, err) < 0)
+        goto out;
+    if (a->length != b->length || memcmp(a->text, b->text, a->length) != 0) {
+        pkv_fail_at(err, b->path, 1, 0, "its columns are not those of %s", a->path);
+        goto out;
+    }
+    pkv_text_bytes(&header, a->text, a->length);
+    if (header.failed) {
+        pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for the header of %s", a->path);
+        goto out;
+    }
+    keep_header(&x.header, a->text, header.text);
+    keep_header(&y.header, b->text, header.text);
+    status = diff_rows(&x, &y, out, text, err);
+out:
+    pkv_text_free(&header);
+    return status;
+}

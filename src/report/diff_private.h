@@ -1,0 +1,69 @@
+/*
+ * diff_private.h - two logs side by side; records of engine logs.
+ */
+#ifndef PKV_REPORT_DIFF_PRIVATE_H
+#define PKV_REPORT_DIFF_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/out.h"
+#include "pagedkv/report.h"
+#include "trace/input.h"
+#include "trace/json_scan.h"
+
+/* ---- side.c: one of two files, line by line ---- */
+
+struct side {
+    const char *path;            /* borrowed */
+    struct pkv_input *input;     /* owned */
+    struct pkv_lines lines;
+    const char *text;            /* the current line, valid until the next; NULL = at the end */
+    size_t length;
+};
+int side_open(struct side *s, const char *path, struct pkv_err *err);
+void side_close(struct side *s);      /* a zeroed one is fine */
+/* 0, or -1 with an error; text is NULL at the end. */
+int side_next(struct side *s, struct pkv_err *err);
+
+/* ---- record.c: one line of an engine log ---- */
+
+#define RECORD_MAX_FIELDS 32u
+
+struct record {
+    struct pkv_json scanner;     /* over the whole line */
+    struct pkv_json_text keys[RECORD_MAX_FIELDS];
+    struct pkv_json_value values[RECORD_MAX_FIELDS];
+    size_t num_fields;
+};
+/* The texts must outlive the record. PKV_ERR_INPUT when it is not a step record. */
+int record_read(struct record *r, const char *path, uint64_t line, const char *text,
+                size_t length, struct pkv_err *err);
+const struct pkv_json_value *record_field(const struct record *r, const char *key);
+uint64_t record_number(const struct record *r, const char *key);    /* 0 when it is absent */
+
+/* What the two sides are called in sentences. */
+struct record_names {
+    const char *a, *b;
+    bool only_fields_of_a;       /* fields that only b has are no difference */
+};
+/* Compare field by field, causes before consequences. A difference is written to out.
+ *   returns  true when there is none */
+bool record_compare(const struct record *a, const struct record *b,
+                    const struct record_names *names, struct pkv_text *out);
+/* One side has ended, the other goes on with this record. */
+void record_tell_end(const struct record *next, uint64_t num_same, const char *ended,
+                     const char *goes_on, struct pkv_text *out);
+
+/* ---- diff_csv.c, diff_log.c: both sides stand at their first line ---- */
+
+int diff_csv(struct side *a, struct side *b, bool is_steps, struct pkv_diff_result *out,
+             struct pkv_text *text, struct pkv_err *err);
+int diff_log(struct side *a, struct side *b, struct pkv_diff_result *out, struct pkv_text *text,
+             struct pkv_err *err);
+
+/* A line of the totals below a difference. */
+void add_total(struct pkv_text *t, const char *name, int64_t a, int64_t b);
+
+#endif

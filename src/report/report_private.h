@@ -1,0 +1,63 @@
+/*
+ * report_private.h - laying out text for people; plots; the parts of the summary.
+ */
+#ifndef PKV_REPORT_PRIVATE_H
+#define PKV_REPORT_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/out.h"
+#include "pagedkv/report.h"
+
+/* ---- layout.c ---- */
+
+/* A page that is being written. */
+struct page {
+    struct pkv_text text;                  /* owned */
+    const struct pkv_report_style *style;  /* borrowed */
+};
+
+#define NAME_WIDTH 12u    /* of the words on the left */
+
+enum ink { INK_PLAIN, INK_HEAD, INK_FAINT, INK_FREE, INK_WAITING, INK_RUNNING, INK_PREEMPTED };
+void page_ink(struct page *p, enum ink ink);   /* nothing without colour */
+
+/* Words on the left, sentences beside them, wrapped to the page. */
+void page_item(struct page *p, const char *name, const char *text);
+/* Text that begins in column `at` of a line already begun; later lines are indented so far. */
+void page_wrap(struct page *p, size_t at, const char *text);
+void page_heading(struct page *p, const char *text);
+void page_repeat(struct page *p, const char *piece, size_t num);
+
+/* "1,234 requests", "1 request": the plural is the word and an s. */
+void add_counted(struct pkv_text *t, uint64_t n, const char *word);
+void add_grouped(struct pkv_text *t, uint64_t n);
+/* "61.3 %", of a share from 0 to 1. */
+void add_percent(struct pkv_text *t, double frac);
+void add_time(struct pkv_text *t, int64_t ns);
+/* A number with three digits that matter or more: "0.0123", "12.3", "4,567". */
+void add_rate(struct pkv_text *t, double rate);
+
+/* Give the text of a page or a difference away. NULL and PKV_ERR_MEMORY when it is cut. */
+char *take_text(struct pkv_text *t, struct pkv_err *err);
+
+/* ---- plot.c ---- */
+
+/* Free blocks, waiting, running, preemptions over time. */
+void page_plots(struct page *p, const struct pkv_series_point *series, size_t num_points,
+                uint32_t num_blocks);
+
+/* ---- limits.c ---- */
+
+/* What kept the queue waiting, the largest share first, and what to try next. */
+void page_limits(struct page *p, const struct pkv_scenario *scenario,
+                 const struct pkv_summary *summary);
+
+/* ---- setup.c ---- */
+
+/* What was run: traffic, pool, scheduler, step time. */
+void page_setup(struct page *p, const struct pkv_scenario *scenario,
+                const struct pkv_trace_notes *notes);
+
+#endif

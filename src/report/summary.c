@@ -1,0 +1,215 @@
+/*
+ * summary.c - what a run says at its end: what was run, how it went, what limited it, a picture.
+ *
+ * People see this first. The order is the order of their questions; nothing is said twice. Times
+ * are counted in steps where every step takes the same time.
+ */
+#include "report/report_private.h"
+
+#include <string.h>
+
+/* Write one item with a text made by pieces. */
+static void put(struct page *p, const char *name, struct pkv_text *t)
+{
+    page_item(p, name, t->text ? t->text : "");
+    p->text.failed |= t->failed;
+    pkv_text_clear(t);
+}
+
+static void add_other(struct pkv_text *t, uint64_t n, const char *word)
+{
+    if (n == 0)
+        return;
+    pkv_text_add(t, ", ");
+    add_grouped(t, n);
+    pkv_text_add(t, word);
+}
+
+static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    add_grouped(t, e->arrived);
+    pkv_text_add(t, " arrived, ");
+    add_grouped(t, e->completed);
+    pkv_text_add(t, " completed");
+    add_other(t, e->rejected, " rejected");
+    add_other(t, e->aborted, " aborted");
+    add_other(t, e->unfinished, " unfinished");
+    put(p, "requests", t);
+    add_counted(t, e->num_steps, "step");
+    pkv_text_add(t, " in ");
+    add_time(t, s->makespan_ns);
+    pkv_text_add(t, "; ");
+    add_rate(t, s->requests_per_s);
+    pkv_text_add(t, " requests/s, ");
+    add_rate(t, s->output_tokens_per_s);
+    pkv_text_add(t, " output tokens/s");
+    put(p, "run", t);
+    if (!s->has_targets)
+        return;
+    add_counted(t, s->good_requests, "request");
+    pkv_text_add(t, " within the targets");
+    put(p, "goodput", t);
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    add_grouped(t, e->prompt_tokens);
+    pkv_text_add(t, " prompt, ");
+    add_grouped(t, e->output_tokens);
+    pkv_text_add(t, " output");
+    put(p, "tokens", t);
+    if (e->queried_tokens > 0) {
+        add_percent(t, share(e->hit_tokens, e->queried_tokens));
+        pkv_text_add(t, " of prompt tokens (");
+        add_grouped(t, e->hit_tokens);
+        pkv_text_add(t, " of ");
+        add_grouped(t, e->queried_tokens);
+        pkv_text_add(t, ")");
+        put(p, "prefix hits", t);
+    }
+    add_grouped(t, e->preemptions);
+    if (e->preemptions > 0) {
+        pkv_text_add(t, "; ");
+        add_percent(t, share(e->recomputed_tokens, e->scheduled_tokens));
+        pkv_text_add(t, " of scheduled tokens were computed again (");
+        add_grouped(t, e->recomputed_tokens);
+        pkv_text_add(t, ")");
+    }
+    put(p, "preemptions", t);
+    add_percent(t, s->mean_used_frac);
+    pkv_text_add(t, " of the pool held on average, ");
+    add_percent(t, share(s->peak_used_blocks, e->cache.num_blocks));
+    pkv_text_add(t, " at most; ");
+    add_percent(t, s->mean_slot_use_frac);
+    pkv_text_add(t, " filled");
+    put(p, "blocks", t);
+}
+
+/* ---- latencies ---- */
+
+#define CELL_COLUMNS 12u
+#define MAX_CELLS 5u
+
+struct latency_table {
+    struct page *page;
+    int64_t step_ns;     /* > 0: in steps */
+    size_t num_cells;    /* that the page has room for */
+};
+
+/* Which figures, when there is room for so many. */
+static const char *const cell_names[MAX_CELLS + 1][MAX_CELLS] = {
+    [1] = {"mean"}, [2] = {"mean", "max"}, [3] = {"mean", "p50", "max"},
+    [4] = {"mean", "p50", "p99", "max"}, [5] = {"mean", "p50", "p90", "p99", "max"},
+};
+
+static __int128 figure(const struct pkv_distribution *d, const char *name)
+{
+    if (strcmp(name, "mean") == 0)
+        return d->sum / (__int128)d->count;
+    if (strcmp(name, "p50") == 0)
+        return d->p50;
+    if (strcmp(name, "p90") == 0)
+        return d->p90;
+    return strcmp(name, "p99") == 0 ? d->p99 : d->max;
+}
+
+/* With a tenth while that says something. */
+static void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns)
+{
+    if (ns / step_ns < 100)
+        pkv_text_ratio(t, ns, step_ns, 1);
+    else
+        add_grouped(t, (uint64_t)(ns / step_ns));
+}
+
+static void time_cell(struct latency_table *tab, const struct pkv_distribution *d,
+                      const char *name)
+{
+    struct pkv_text t = {0};
+    if (d->count == 0)
+        pkv_text_add(&t, "-");
+    else if (tab->step_ns > 0)
+        add_steps(&t, figure(d, name), tab->step_ns);
+    else
+        add_time(&t, (int64_t)figure(d, name));
+    pkv_text_fmt(&tab->page->text, "%*s", (int)CELL_COLUMNS, t.text ? t.text : "");
+    tab->page->text.failed |= t.failed;
+    pkv_text_free(&t);
+}
+
+static void line(struct latency_table *tab, const char *name, const struct pkv_distribution *d)
+{
+    pkv_text_fmt(&tab->page->text, "%-*s", (int)NAME_WIDTH, name);
+    for (size_t i = 0; i < tab->num_cells; i++)
+        time_cell(tab, d, cell_names[tab->num_cells][i]);
+    pkv_text_add(&tab->page->text, "\n");
+}
+
+static void add_latencies(struct page *p, const struct pkv_summary *s, int64_t step_ns)
+{
+    size_t room = (p->style->width - NAME_WIDTH) / CELL_COLUMNS;
+    struct latency_table tab = {.page = p, .step_ns = step_ns,
+                                .num_cells = room < MAX_CELLS ? room : MAX_CELLS};
+    if (s->ttft.count == 0 && s->queue.count == 0)
+        return;
+    page_heading(p, step_ns > 0 ? "Latencies in steps" : "Latencies");
+    page_repeat(p, " ", NAME_WIDTH);
+    for (size_t i = 0; i < tab.num_cells; i++)
+        pkv_text_fmt(&p->text, "%*s", (int)CELL_COLUMNS, cell_names[tab.num_cells][i]);
+    pkv_text_add(&p->text, "\n");
+    line(&tab, "queue", &s->queue);
+    line(&tab, "first token", &s->ttft);
+    line(&tab, "per token", &s->tpot);
+    line(&tab, "largest gap", &s->max_gap);
+    line(&tab, "end to end", &s->e2e);
+}
+
+static void add_outcome(struct page *p, struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    switch (e->outcome) {
+    case PKV_OUTCOME_DONE:
+        return;
+    case PKV_OUTCOME_STUCK:
+    case PKV_OUTCOME_LIVELOCK:
+        page_heading(p, "The run could not go on");
+        page_item(p, "diagnosis", e->diagnosis);
+        return;
+    case PKV_OUTCOME_INTERRUPTED:
+        pkv_text_add(t, "interrupted; the figures cover what was done so far");
+        break;
+    case PKV_OUTCOME_MAX_STEPS:
+        pkv_text_add(t, "stopped at the limit of steps; the figures cover what was done so far");
+        break;
+    }
+    put(p, "ended", t);
+}
+
+char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
+                         const struct pkv_series_point *series, size_t num_points,
+                         const struct pkv_trace_notes *notes, const struct pkv_report_style *style,
+                         struct pkv_err *err)
+{
+    PKV_ASSERT(style->width >= 40);
+    struct page p = {.style = style};
+    struct pkv_text t = {0};
+    int64_t step_ns = scenario->step_time.law == PKV_STEP_TIME_FIXED ? scenario->step_time.fixed_ns
+                                                                     : 0;
+    page_setup(&p, scenario, notes);
+    pkv_text_add(&p.text, "\n");
+    add_requests(&p, &t, summary);
+    add_tokens(&p, &t, summary);
+    add_latencies(&p, summary, step_ns);
+    page_limits(&p, scenario, summary);
+    page_plots(&p, series, num_points, scenario->sched.num_blocks);
+    add_outcome(&p, &t, &summary->engine);
+    p.text.failed |= t.failed;
+    pkv_text_free(&t);
+    return take_text(&p.text, err);
+}

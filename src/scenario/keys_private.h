@@ -1,0 +1,249 @@
+/*
+ * keys_private.h - every key of a scenario, once: its name, what stands under it, where it goes,
+ * what it is when left out, and when it has a meaning at all.
+ *
+ * Reading, overriding, presets, defaults and printing all walk this one list.
+ */
+#ifndef PKV_SCENARIO_KEYS_PRIVATE_H
+#define PKV_SCENARIO_KEYS_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/scenario.h"
+
+enum key_kind {
+    KIND_NONE,
+    KIND_TEXT,
+    KIND_PATH,        /* a file; relative to the scenario's folder when it stands in the scenario */
+    KIND_BOOL,
+    KIND_U32,
+    KIND_U64,
+    KIND_DOUBLE,
+    KIND_MS,          /* a time; a bare number is in ms */
+    KIND_NS,          /* a time; a bare number is in ns */
+    KIND_TIME,        /* a time; a bare number has no meaning */
+    KIND_WORD,        /* one of a list */
+    KIND_CHOICE,      /* a policy of the registry */
+    KIND_PRESET,
+    KIND_FORMAT,      /* of a trace; auto = found by content */
+    KIND_SPEEDUP,
+    KIND_GROUPS,
+    KIND_PRIORITIES,
+    /* Other names of keys: what they say goes to the keys in `means`, nothing is printed. */
+    KIND_GPU_BLOCKS,
+    KIND_SCHEDULING_POLICY,
+    KIND_FULL_ISL,
+    /* Known, but not in this version. */
+    KIND_LATER,
+    KIND_LATER_SWITCH  /* only false is */
+};
+
+#define MAX_COUNT INT32_MAX               /* tokens, blocks, sequences: two of them fit 32 bits */
+#define MAX_STEP_NS INT64_C(1000000000000000)   /* 11 days */
+#define MAX_SPAN_NS (INT64_MAX / 4)
+
+#define FIELD(member) .field = offsetof(struct pkv_scenario, member)
+#define RANGE(low, high) .min = (double)(low), .max = (double)(high)
+#define WORDS(list) .words = list
+#define MEANS(...) .means = { __VA_ARGS__ }
+/* The key has a meaning only while another one has one of these values. */
+#define UNDER(id, values) .decider = KEY_##id, .when = (values)
+#define GIVEN (1u << 1)                   /* a decider that is no word: it is there, or above 0 */
+#define IS(word) (1u << (word))
+#define CUT_LAWS (IS(PKV_LENGTH_UNIFORM) | IS(PKV_LENGTH_LOGNORMAL) | IS(PKV_LENGTH_EMPIRICAL))
+
+#define LENGTH_KEYS(X, ID, name, member, low, decider_id)                                       \
+    X(ID##_LAW, name ".law", .kind = KIND_WORD, FIELD(member.law), WORDS(length_laws),          \
+      .required = true, UNDER(decider_id, GIVEN))                                               \
+    X(ID##_VALUE, name ".value", .kind = KIND_U32, FIELD(member.value), RANGE(low, MAX_COUNT),  \
+      .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_CONSTANT)))                               \
+    X(ID##_MIN, name ".min", .kind = KIND_U32, FIELD(member.min), RANGE(low, MAX_COUNT),        \
+      .standard = #low, UNDER(ID##_LAW, CUT_LAWS))                                              \
+    X(ID##_MAX, name ".max", .kind = KIND_U32, FIELD(member.max), RANGE(0, MAX_COUNT),          \
+      .standard = "0", UNDER(ID##_LAW, CUT_LAWS))                                               \
+    X(ID##_MEAN, name ".mean", .kind = KIND_DOUBLE, FIELD(member.mean), RANGE(1e-9, MAX_COUNT), \
+      .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_LOGNORMAL)))                              \
+    X(ID##_CV, name ".cv", .kind = KIND_DOUBLE, FIELD(member.cv), RANGE(0, 1000),               \
+      .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_LOGNORMAL)))                              \
+    X(ID##_TRACE, name ".trace", .kind = KIND_PATH, FIELD(member.trace), .required = true,      \
+      UNDER(ID##_LAW, IS(PKV_LENGTH_EMPIRICAL)))
+
+#define CHOICE(X, id, word, choice_id, member)                                                  \
+    X(id, "scheduler." word, .kind = KIND_CHOICE, .choice = choice_id,                          \
+      FIELD(sched.policies.member))
+
+/* In the order in which they are read and printed: a decider before what it decides. */
+#define SCENARIO_KEYS(X)                                                                        \
+    X(TITLE, "title", .kind = KIND_TEXT, FIELD(title))                                          \
+    X(QUESTION, "question", .kind = KIND_TEXT, FIELD(question))                                 \
+    X(BLOCK_SIZE, "kv.block_size", .kind = KIND_U32, FIELD(sched.groups[0].block_size),         \
+      RANGE(1, 1 << 20), .standard = "16")                                                      \
+    X(NUM_BLOCKS, "kv.num_blocks", .kind = KIND_U32, FIELD(sched.num_blocks),                   \
+      RANGE(1, MAX_COUNT - 1))                                                                  \
+    X(NUM_GPU_BLOCKS, "kv.num_gpu_blocks", .kind = KIND_GPU_BLOCKS, RANGE(2, MAX_COUNT),        \
+      MEANS(KEY_NUM_BLOCKS))                                                                    \
+    X(BUDGET, "kv.budget", .kind = KIND_LATER, MEANS(KEY_NUM_BLOCKS),                           \
+      .hint = "give kv.num_blocks or kv.num_gpu_blocks")                                        \
+    X(MODEL, "kv.model", .kind = KIND_LATER, .hint = "give kv.num_blocks")                      \
+    X(DTYPE, "kv.dtype", .kind = KIND_LATER, .hint = "give kv.num_blocks")                      \
+    X(TP, "kv.tp", .kind = KIND_LATER, .hint = "give kv.num_blocks")                            \
+    X(PP, "kv.pp", .kind = KIND_LATER, .hint = "give kv.num_blocks")                            \
+    X(PREFIX_CACHE, "kv.prefix_cache", .kind = KIND_BOOL, FIELD(sched.prefix_cache),            \
+      .standard = "true")                                                                       \
+    X(GROUPS, "kv.groups", .kind = KIND_GROUPS, FIELD(sched.num_groups))                        \
+    X(PRESET, "scheduler.preset", .kind = KIND_PRESET, FIELD(preset), .standard = "vllm")       \
+    X(POLICY, "scheduler.policy", .kind = KIND_SCHEDULING_POLICY,                               \
+      MEANS(KEY_ORDER, KEY_PREEMPT, KEY_REQUEUE))                                               \
+    CHOICE(X, ORDER, "order", PKV_CHOICE_ORDER, order)                                          \
+    X(RESERVE_FULL_ISL, "scheduler.reserve_full_isl", .kind = KIND_FULL_ISL, MEANS(KEY_ADMIT))  \
+    CHOICE(X, ADMIT, "admit", PKV_CHOICE_ADMIT, admit)                                          \
+    CHOICE(X, ON_BLOCKED, "on_blocked", PKV_CHOICE_ON_BLOCKED, on_blocked)                      \
+    CHOICE(X, PREEMPT, "preempt", PKV_CHOICE_PREEMPT, preempt)                                  \
+    CHOICE(X, ON_PREEMPT, "on_preempt", PKV_CHOICE_ON_PREEMPT, on_preempt)                      \
+    CHOICE(X, REQUEUE, "requeue", PKV_CHOICE_REQUEUE, requeue)                                  \
+    CHOICE(X, GROW, "grow", PKV_CHOICE_GROW, grow)                                              \
+    CHOICE(X, PUBLISH, "publish", PKV_CHOICE_PUBLISH, publish)                                  \
+    CHOICE(X, MIX, "mix", PKV_CHOICE_MIX, mix)                                                  \
+    CHOICE(X, EVICT, "evict", PKV_CHOICE_EVICT, evict)                                          \
+    CHOICE(X, CACHE, "cache", PKV_CHOICE_CACHE, cache)                                          \
+    CHOICE(X, LAYOUT, "layout", PKV_CHOICE_LAYOUT, layout)                                      \
+    X(WATERMARK, "scheduler.watermark", .kind = KIND_DOUBLE, FIELD(sched.watermark),            \
+      RANGE(0, 1), .standard = "0")                                                             \
+    X(UNHASHED_FREE, "scheduler.unhashed_free", .kind = KIND_WORD, FIELD(sched.unhashed_free),  \
+      WORDS(pool_ends), .standard = "head")                                                     \
+    X(BLOCKED_PREFILL, "scheduler.blocked_prefill", .kind = KIND_WORD,                          \
+      FIELD(sched.blocked_prefill), WORDS(blocked_prefills), .standard = "stop")                \
+    X(PRIORITY_VICTIM, "scheduler.priority_victim", .kind = KIND_WORD,                          \
+      FIELD(sched.priority_victim), WORDS(priority_victims), .standard = "vllm")                \
+    X(OVERSIZED, "scheduler.oversized", .kind = KIND_WORD, FIELD(sched.oversized),              \
+      WORDS(oversized_ways), .standard = "reject")                                              \
+    X(MAX_NUM_SEQS, "scheduler.max_num_seqs", .kind = KIND_U32, FIELD(sched.max_num_seqs),      \
+      RANGE(0, MAX_COUNT), .standard = "256")                                                   \
+    X(MAX_NUM_BATCHED_TOKENS, "scheduler.max_num_batched_tokens", .kind = KIND_U32,             \
+      FIELD(sched.max_num_batched_tokens), RANGE(0, MAX_COUNT), .standard = "8192")             \
+    X(ENABLE_CHUNKED_PREFILL, "scheduler.enable_chunked_prefill", .kind = KIND_BOOL,            \
+      FIELD(sched.enable_chunked_prefill), .standard = "true")                                  \
+    X(LONG_PREFILL_TOKEN_THRESHOLD, "scheduler.long_prefill_token_threshold", .kind = KIND_U32, \
+      FIELD(sched.long_prefill_token_threshold), RANGE(0, MAX_COUNT), .standard = "0")          \
+    X(MAX_MODEL_LEN, "scheduler.max_model_len", .kind = KIND_U32, FIELD(sched.max_model_len),   \
+      RANGE(0, MAX_COUNT), .standard = "0")                                                     \
+    X(ASYNC_SCHEDULING, "scheduler.async_scheduling", .kind = KIND_LATER_SWITCH)                \
+    X(LOOKAHEAD, "scheduler.lookahead_at_admission", .kind = KIND_LATER,                        \
+      .hint = "it belongs to speculation")                                                      \
+    X(STEP_TIME, "step_time.model", .kind = KIND_WORD, FIELD(step_time.law),                    \
+      WORDS(step_time_laws), .standard = "affine")                                              \
+    X(FIXED_MS, "step_time.ms", .kind = KIND_MS, FIELD(step_time.fixed_ns),                     \
+      RANGE(1, MAX_STEP_NS), .required = true, UNDER(STEP_TIME, IS(PKV_STEP_TIME_FIXED)))       \
+    X(BASE_MS, "step_time.base_ms", .kind = KIND_MS, FIELD(step_time.base_ns),                  \
+      RANGE(1, MAX_STEP_NS), .standard = "10", UNDER(STEP_TIME, IS(PKV_STEP_TIME_AFFINE)))      \
+    X(PER_PREFILL_TOKEN_MS, "step_time.per_prefill_token_ms", .kind = KIND_MS,                  \
+      FIELD(step_time.per_prefill_token_ns), RANGE(0, MAX_STEP_NS), .standard = "0.025",        \
+      UNDER(STEP_TIME, IS(PKV_STEP_TIME_AFFINE)))                                               \
+    X(PER_DECODE_MS, "step_time.per_decode_ms", .kind = KIND_MS,                                \
+      FIELD(step_time.per_decode_ns), RANGE(0, MAX_STEP_NS), .standard = "0",                   \
+      UNDER(STEP_TIME, IS(PKV_STEP_TIME_AFFINE)))                                               \
+    X(PER_CONTEXT_TOKEN_NS, "step_time.per_context_token_ns", .kind = KIND_NS,                  \
+      FIELD(step_time.per_context_token_ns), RANGE(0, MAX_STEP_NS), .standard = "0",            \
+      UNDER(STEP_TIME, IS(PKV_STEP_TIME_AFFINE)))                                               \
+    X(TRACE, "traffic.trace", .kind = KIND_PATH, FIELD(trace))                                  \
+    X(FORMAT, "traffic.format", .kind = KIND_FORMAT, FIELD(trace_options.format),               \
+      .standard = "auto", UNDER(TRACE, GIVEN))                                                  \
+    X(LENIENT_IDS, "traffic.lenient_ids", .kind = KIND_BOOL, FIELD(trace_options.lenient_ids),  \
+      .standard = "false", UNDER(TRACE, GIVEN))                                                 \
+    X(SORT, "traffic.sort", .kind = KIND_BOOL, FIELD(trace_options.sort), .standard = "false",  \
+      UNDER(TRACE, GIVEN))                                                                      \
+    X(LIMIT, "traffic.limit", .kind = KIND_U64, FIELD(trace_options.limit),                     \
+      RANGE(0, INT64_MAX), .standard = "0", UNDER(TRACE, GIVEN))                                \
+    X(SPEEDUP, "traffic.speedup", .kind = KIND_SPEEDUP, FIELD(trace_options.speedup_num),       \
+      .standard = "1", UNDER(TRACE, GIVEN))                                                     \
+    X(REQUESTS, "traffic.requests", .kind = KIND_U64, FIELD(synth.num_requests),                \
+      RANGE(1, INT64_MAX))                                                                      \
+    X(ARRIVALS_LAW, "traffic.arrivals.law", .kind = KIND_WORD, FIELD(synth.arrival),            \
+      WORDS(arrival_laws), .standard = "at_once", UNDER(REQUESTS, GIVEN))                       \
+    X(ARRIVALS_RATE, "traffic.arrivals.rate_per_s", .kind = KIND_DOUBLE,                        \
+      FIELD(synth.rate_per_s), RANGE(1e-9, 1e9), .required = true,                              \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_CONSTANT) | IS(PKV_ARRIVAL_POISSON)))                  \
+    LENGTH_KEYS(X, PROMPT, "traffic.prompt_tokens", synth.prompt, 1, REQUESTS)                  \
+    LENGTH_KEYS(X, OUTPUT, "traffic.output_tokens", synth.output, 0, REQUESTS)                  \
+    X(PREFIX_NUM, "traffic.prefixes.num", .kind = KIND_U32, FIELD(synth.prefix_num),            \
+      RANGE(0, 1 << 20), .standard = "0", UNDER(REQUESTS, GIVEN))                               \
+    X(PREFIX_SHARE, "traffic.prefixes.share", .kind = KIND_DOUBLE, FIELD(synth.prefix_share),   \
+      RANGE(0, 1), .standard = "1", UNDER(PREFIX_NUM, GIVEN))                                   \
+    LENGTH_KEYS(X, PREFIX, "traffic.prefixes.tokens", synth.prefix_tokens, 1, PREFIX_NUM)       \
+    X(PRIORITIES, "traffic.priorities", .kind = KIND_PRIORITIES, FIELD(synth.num_priorities),   \
+      UNDER(REQUESTS, GIVEN))                                                                   \
+    X(ABORT_SHARE, "traffic.aborts.share", .kind = KIND_DOUBLE, FIELD(synth.abort_share),       \
+      RANGE(0, 1), .standard = "0", UNDER(REQUESTS, GIVEN))                                     \
+    X(ABORT_MIN, "traffic.aborts.min", .kind = KIND_TIME, FIELD(synth.abort_min_ns),            \
+      RANGE(0, MAX_SPAN_NS), .standard = "0s", UNDER(ABORT_SHARE, GIVEN))                       \
+    X(ABORT_MAX, "traffic.aborts.max", .kind = KIND_TIME, FIELD(synth.abort_max_ns),            \
+      RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_SHARE, GIVEN))                       \
+    X(SESSIONS, "traffic.sessions", .kind = KIND_LATER, .hint = "write requests one by one")    \
+    X(HASH_BLOCK_SIZE, "traffic.hash_block_size", .kind = KIND_U32,                             \
+      FIELD(trace_options.hash_block_size), RANGE(1, 1 << 20), .standard = "512")               \
+    X(SEED, "traffic.seed", .kind = KIND_U64, FIELD(seed), RANGE(0, UINT64_MAX),                \
+      .standard = "1")                                                                          \
+    X(TTFT_MS, "targets.ttft_ms", .kind = KIND_MS, FIELD(target_ttft_ns),                       \
+      RANGE(1, MAX_SPAN_NS))                                                                    \
+    X(ITL_MS, "targets.itl_ms", .kind = KIND_MS, FIELD(target_itl_ns), RANGE(1, MAX_SPAN_NS))   \
+    X(MEASURE, "measure", .kind = KIND_LATER, .hint = "figures cover the whole run")            \
+    X(HORIZON, "horizon", .kind = KIND_LATER, .hint = "a run goes on to its end")               \
+    X(VARY, "vary", .kind = KIND_LATER, .hint = "run once for each value with --set")
+
+enum key_id {
+    KEY_NONE,
+#define KEY_ENUM(id, ...) KEY_##id,
+    SCENARIO_KEYS(KEY_ENUM)
+#undef KEY_ENUM
+    KEY_COUNT
+};
+
+#define MAX_MEANINGS 3
+
+struct key {
+    const char *name;                /* dotted path */
+    enum key_kind kind;
+    bool required;                   /* whenever it has a meaning */
+    const char *standard;            /* its value when nobody says one; NULL = none */
+    const char *hint;                /* KIND_LATER: what to do in this version */
+    size_t field;                    /* offset in struct pkv_scenario */
+    double min, max;                 /* ends included; whole numbers beyond 2^53 are not bounded */
+    enum key_id decider;             /* KEY_NONE = always has a meaning */
+    unsigned when;                   /* bits of the decider's values */
+    const char *const *words;        /* KIND_WORD: ends with NULL; index = value */
+    enum pkv_choice choice;
+    enum key_id means[MAX_MEANINGS]; /* other names only; KEY_NONE = the key itself */
+};
+
+extern const struct key keys[KEY_COUNT];   /* keys[KEY_NONE] is no key */
+
+enum key_id key_find(const char *name);    /* KEY_NONE = no such key */
+
+/* A map of keys. */
+enum section_form {
+    SECTION_PLAIN,
+    SECTION_STEP_TIME,   /* may be written "fixed:1" or "affine:10,0.025,0,0" */
+    SECTION_LENGTH       /* may be written as a bare number: a constant */
+};
+struct section {
+    const char *name;
+    enum section_form form;
+    bool is_whole;       /* giving the map anew replaces all that was said before */
+};
+const struct section *section_find(const char *name);   /* NULL = no such section */
+
+/* "block_size, num_blocks, ..." of a section ("" = the top), into out; cut with "...". */
+void section_list(const char *name, char *out, size_t size);
+
+/* Where a key's value is. */
+static inline const void *key_field(const struct pkv_scenario *s, enum key_id id)
+{
+    return (const char *)s + keys[id].field;
+}
+
+/* Has the key a meaning, as the scenario stands? */
+bool key_applies(const struct pkv_scenario *s, enum key_id id);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * read.c - the given values are read in the order of the list of keys, then what fits only together
+ * is looked at.
+ *
+ * A key that has no meaning as the scenario stands (the rate of arrivals that come all at once) is
+ * an error when it was said beside, or after, what takes its meaning away. Said in an earlier layer
+ * it is dropped: --set traffic.arrivals.law=at_once need not unsay the file's rate.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "scenario/scenario_private.h"
+
+static enum key_id choice_key(enum pkv_choice choice)
+{
+    for (int id = KEY_NONE + 1; id < KEY_COUNT; id++)
+        if (keys[id].kind == KIND_CHOICE && keys[id].choice == choice)
+            return (enum key_id)id;
+    PKV_UNREACHABLE("a choice has no key");
+}
+
+const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *policy,
+                                                 const char *name)
+{
+    for (size_t i = 0; i < policy->num_params; i++)
+        if (strcmp(policy->params[i].name, name) == 0)
+            return &policy->params[i];
+    return NULL;
+}
+
+int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
+                            const struct pkv_policy_param *param)
+{
+    PKV_ASSERT(choice == PKV_CHOICE_ON_BLOCKED && param == policies->on_blocked->info.params);
+    return &policies->on_blocked_param;
+}
+
+static enum layer decider_layer(const struct loader *l, enum key_id decider)
+{
+    enum layer trace = l->given[KEY_TRACE].layer, requests = l->given[KEY_REQUESTS].layer;
+
+    if (decider == KEY_TRACE || decider == KEY_REQUESTS)
+        return trace > requests ? trace : requests;
+    return l->given[decider].layer;
+}
+
+/* The nearest decider that takes the key's meaning away. */
+static enum key_id find_obstacle(const struct pkv_scenario *s, enum key_id id)
+{
+    enum key_id decider = keys[id].decider;
+
+    if (keys[decider].decider != KEY_NONE && !key_applies(s, decider))
+        return find_obstacle(s, decider);
+    return decider;
+}
+
+static int fail_without_meaning(const struct loader *l, enum key_id id, enum key_id decider,
+                                struct pkv_err *err)
+{
+    const struct given *said = &l->given[id];
+    const struct pkv_scenario *s = l->scenario;
+
+    if (decider == KEY_TRACE)
+        return node_fail_key(said->node, err, "%s: is for a trace, and there is no traffic.trace",
+                             said->shown);
+    if (decider == KEY_REQUESTS)
+        return node_fail_key(said->node, err, "%s: is for synthetic traffic, and there is no "
+                             "traffic.requests", said->shown);
+    if (keys[decider].kind == KIND_WORD)
+        return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
+                             keys[decider].name,
+                             keys[decider].words[*(const unsigned *)key_field(s, decider)]);
+    return node_fail_key(said->node, err, "%s: has no meaning while %s is 0", said->shown,
+                         keys[decider].name);
+}
+
+/* The place of a key that is not there is that of the key that asks for it. */
+static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
+{
+    const struct given *asks = &l->given[keys[id].decider];
+
+    if (asks->source == KEY_NONE)
+        return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
+    return node_fail(asks->node, err, "%s is missing; %s asks for it", keys[id].name,
+                     asks->shown);
+}
+
+static void set_first_policy(struct pkv_scenario *s, enum pkv_choice choice)
+{
+    size_t num;
+    const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
+
+    PKV_ASSERT(num > 0);
+    pkv_policies_set(&s->sched.policies, choice, list[0]);
+}
+
+int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err)
+{
+    struct pkv_scenario *s = l->scenario;
+    const struct key *key = &keys[id];
+    const struct given *said = &l->given[id];
+    struct value v = { .scenario = s, .key = id, .source = id, .shown = key->name, .folder = "" };
+
+    if (!key_applies(s, id)) {
+        enum key_id obstacle = find_obstacle(s, id);
+
+        if (said->source == KEY_NONE || said->layer < decider_layer(l, obstacle))
+            return 0;
+        return fail_without_meaning(l, id, obstacle, err);
+    }
+    if (said->source != KEY_NONE) {
+        v.source = said->source;
+        v.node = said->node;
+        v.shown = said->shown;
+        v.folder = said->layer == LAYER_FILE ? l->folder : "";
+        return value_read(&v, err);
+    }
+    if (key->standard) {
+        const struct node standard = { .kind = NODE_SCALAR, .path = "", .text = key->standard,
+                                       .length = strlen(key->standard) };
+
+        v.node = &standard;
+        return value_read(&v, err);
+    }
+    if (key->kind == KIND_CHOICE)
+        set_first_policy(s, key->choice);
+    return key->required ? fail_missing(l, id, err) : 0;
+}
+
+/* A group's own block size stands above the general one of the same layer. */
+static int read_group_block_size(struct loader *l, struct pkv_err *err)
+{
+    const struct given *groups = &l->given[KEY_GROUPS];
+    struct value v = { .scenario = l->scenario, .key = KEY_BLOCK_SIZE, .source = KEY_BLOCK_SIZE };
+
+    if (groups->source == KEY_NONE || groups->layer < l->given[KEY_BLOCK_SIZE].layer)
+        return 0;
+    v.node = node_child(groups->node->children, "block_size");
+    v.shown = groups->shown;
+    return v.node ? value_read(&v, err) : 0;
+}
+
+/* Whose parameter is it, if not of a policy that was chosen? */
+static int fail_param(const struct loader *l, const struct param_given *p, struct pkv_err *err)
+{
+    for (int c = 0; c < PKV_CHOICE_COUNT; c++) {
+        enum pkv_choice choice = (enum pkv_choice)c;
+        const struct given *said = &l->given[choice_key(choice)];
+        size_t num;
+        const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
+
+        for (size_t i = 0; i < num; i++) {
+            if (!policy_param_find(list[i], p->name))
+                continue;
+            if (said->source != KEY_NONE && p->given.layer < said->layer)
+                return 0;
+            return node_fail_key(p->given.node, err, "%s: is a parameter of %s: %s, and %s is %s",
+                                 p->given.shown, pkv_choice_name(choice), list[i]->name,
+                                 pkv_choice_name(choice),
+                                 pkv_policies_get(&l->scenario->sched.policies, choice)->name);
+        }
+    }
+    PKV_UNREACHABLE("a parameter of no policy was given");
+}
+
+static int read_param(const struct param_given *p, const struct pkv_policy_param *param,
+                      int64_t *out, struct pkv_err *err)
+{
+    const struct value v = { .node = p->given.node, .shown = p->given.shown };
+    const char *why;
+
+    if (value_want_number(&v, "a whole number", err) < 0)
+        return -1;
+    if (pkv_parse_i64(v.node->text, v.node->length, out, &why) < 0)
+        return value_fail(&v, err, "'%.40s' %s", v.node->text, why);
+    if (*out < param->min || *out > param->max)
+        return value_fail(&v, err, "%.40s is not within %lld .. %lld", v.node->text,
+                          (long long)param->min, (long long)param->max);
+    return 0;
+}
+
+/* Parameters of the chosen policies, each with its value or its default; then those of others. */
+static int read_params(struct loader *l, struct pkv_err *err)
+{
+    struct pkv_policies *policies = &l->scenario->sched.policies;
+    bool used[MAX_PARAMS_GIVEN] = { false };
+
+    for (int c = 0; c < PKV_CHOICE_COUNT; c++) {
+        const struct pkv_policy_info *policy = pkv_policies_get(policies, (enum pkv_choice)c);
+
+        for (size_t i = 0; i < policy->num_params; i++) {
+            const struct pkv_policy_param *param = &policy->params[i];
+            int64_t *field = policy_param_field(policies, (enum pkv_choice)c, param);
+
+            *field = param->preset;
+            for (size_t k = 0; k < l->num_params; k++) {
+                if (strcmp(l->params[k].name, param->name) != 0)
+                    continue;
+                used[k] = true;
+                if (read_param(&l->params[k], param, field, err) < 0)
+                    return -1;
+            }
+        }
+    }
+    for (size_t k = 0; k < l->num_params; k++)
+        if (!used[k] && fail_param(l, &l->params[k], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Fail at the most telling of the keys that were given. */
+static int fail_at_given(const struct loader *l, const enum key_id *ids, size_t num,
+                         const char *text, struct pkv_err *err)
+{
+    for (size_t i = 0; i < num; i++)
+        if (l->given[ids[i]].source != KEY_NONE)
+            return node_fail(l->given[ids[i]].node, err, "%s", text);
+    return pkv_fail_at(err, l->path, 0, 0, "%s", text);
+}
+
+static int check_length(const struct loader *l, const struct pkv_length *length, enum key_id law,
+                        struct pkv_err *err)
+{
+    /* LENGTH_KEYS lists law, value, min, max in this order. */
+    const enum key_id ids[] = { (enum key_id)(law + 3), (enum key_id)(law + 2), law };
+    int section = (int)(strrchr(keys[law].name, '.') - keys[law].name);
+    char text[160];
+
+    if (!key_applies(l->scenario, ids[0]) ||
+        (length->max >= length->min && length->max > 0) ||
+        (length->max == 0 && length->law != PKV_LENGTH_UNIFORM))
+        return 0;
+    if (l->given[ids[0]].source == KEY_NONE)
+        snprintf(text, sizeof(text), "%s is missing; the law uniform asks for it",
+                 keys[ids[0]].name);
+    else
+        snprintf(text, sizeof(text), "%.*s: max %u is below min %u", section, keys[law].name,
+                 length->max, length->min);
+    return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
+}
+
+static int check_traffic(const struct loader *l, struct pkv_err *err)
+{
+    const struct pkv_scenario *s = l->scenario;
+    static const enum key_id aborts[] = { KEY_ABORT_MAX, KEY_ABORT_MIN };
+
+    if (!s->trace && s->synth.num_requests == 0)
+        return pkv_fail_at(err, l->path, 0, 0,
+                           "no traffic: give traffic.trace or traffic.requests");
+    if (check_length(l, &s->synth.prompt, KEY_PROMPT_LAW, err) < 0 ||
+        check_length(l, &s->synth.output, KEY_OUTPUT_LAW, err) < 0 ||
+        check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0)
+        return -1;
+    if (s->synth.abort_max_ns < s->synth.abort_min_ns)
+        return fail_at_given(l, aborts, 2, "traffic.aborts: max is below min", err);
+    return 0;
+}
+
+int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
+{
+    for (int id = (int)first; id <= (int)last; id++)
+        if (loader_read_key(l, (enum key_id)id, err) < 0)
+            return -1;
+    if (first <= KEY_GROUPS && KEY_GROUPS <= last && read_group_block_size(l, err) < 0)
+        return -1;
+    if (l->scenario->sched.num_blocks == 0)
+        return pkv_fail_at(err, l->path, 0, 0,
+                           "no pool: give kv.num_blocks or kv.num_gpu_blocks");
+    if (read_params(l, err) < 0)
+        return -1;
+    return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
+}

@@ -1,0 +1,235 @@
+/*
+ * resolved.c - the scenario written out: every key that has a meaning, with its value.
+ *
+ * The text loads back to the same run from any folder, so paths of traces are written absolute. Its
+ * SHA-256 leaves the folders of these paths out: the same scenario has the same sum wherever it
+ * lies.
+ */
+#include <inttypes.h>
+#include <sha2.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/out.h"
+#include "base/units.h"
+#include "scenario/scenario_private.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static void write_path(struct pkv_text *out, const char *path)
+{
+    char folder[4096];
+    struct pkv_text whole = { .text = NULL };
+
+    if (path[0] == '/' || strcmp(path, "-") == 0 || !getcwd(folder, sizeof(folder))) {
+        pkv_text_json(out, path);
+        return;
+    }
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    pkv_text_fmt(&whole, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", path);
+    if (!whole.failed)
+        pkv_text_json(out, whole.text);
+    out->failed |= whole.failed;
+    pkv_text_free(&whole);
+}
+
+/* A quotient whose denominator divides 10^6, in decimal digits. */
+static void write_fraction(struct pkv_text *out, uint64_t num, uint64_t den)
+{
+    char digits[8];
+    uint64_t behind = num % den * (1000000 / den);
+    size_t length = 6;
+
+    pkv_text_u64(out, num / den);
+    snprintf(digits, sizeof(digits), "%06" PRIu64, behind);
+    while (length > 0 && digits[length - 1] == '0')
+        length--;
+    if (length > 0) {
+        pkv_text_add(out, ".");
+        pkv_text_bytes(out, digits, length);
+    }
+}
+
+/* The shortest digits that read back to the same double. */
+static void write_double(struct pkv_text *out, double number)
+{
+    char digits[40];
+
+    for (int precision = 1; precision <= 17; precision++) {
+        double back = 0;
+        int length = snprintf(digits, sizeof(digits), "%.*g", precision, number);
+
+        for (char *c = digits; *c; c++)
+            if (!strchr("0123456789+-eE", *c))
+                *c = '.';   /* the point of another locale */
+        if (pkv_parse_double(digits, (size_t)length, &back, NULL) == 0 && !(back < number) &&
+            !(back > number))
+            break;
+    }
+    pkv_text_add(out, digits);
+}
+
+static void write_priorities(struct pkv_text *out, const struct pkv_synth_config *synth)
+{
+    pkv_text_add(out, "[");
+    for (size_t i = 0; i < synth->num_priorities; i++) {
+        pkv_text_fmt(out, "%s{priority: %" PRId64 ", weight: ", i ? ", " : "",
+                     synth->priorities[i]);
+        write_double(out, synth->priority_weights[i]);
+        pkv_text_add(out, "}");
+    }
+    pkv_text_add(out, "]");
+}
+
+static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum key_id id)
+{
+    const void *at = key_field(s, id);
+    const char *format = s->trace_options.format;
+
+    switch (keys[id].kind) {
+    case KIND_TEXT:       pkv_text_json(out, *(char *const *)at); break;
+    case KIND_PATH:       write_path(out, *(char *const *)at); break;
+    case KIND_BOOL:       pkv_text_add(out, *(const bool *)at ? "true" : "false"); break;
+    case KIND_U32:        pkv_text_u64(out, *(const uint32_t *)at); break;
+    case KIND_U64:        pkv_text_u64(out, *(const uint64_t *)at); break;
+    case KIND_DOUBLE:     write_double(out, *(const double *)at); break;
+    case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
+    case KIND_NS:         pkv_text_u64(out, *(const uint64_t *)at); break;
+    case KIND_TIME:       pkv_text_fmt(out, "%" PRIu64 "ns", *(const uint64_t *)at); break;
+    case KIND_WORD:       pkv_text_add(out, keys[id].words[*(const unsigned *)at]); break;
+    case KIND_CHOICE:
+        pkv_text_add(out, pkv_policies_get(&s->sched.policies, keys[id].choice)->name);
+        break;
+    case KIND_PRESET:     pkv_text_add(out, s->preset); break;
+    case KIND_FORMAT:     pkv_text_add(out, format ? format : "auto"); break;
+    case KIND_SPEEDUP:
+        write_fraction(out, s->trace_options.speedup_num, s->trace_options.speedup_den);
+        break;
+    case KIND_GROUPS:     pkv_text_add(out, "[{type: full}]"); break;
+    case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
+    case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
+    case KIND_LATER: case KIND_LATER_SWITCH:
+        PKV_UNREACHABLE("this key is not written");
+    }
+}
+
+/* Is there a value to write? What may be left out and has no default is 0 when it was. */
+static bool has_value(const struct pkv_scenario *s, enum key_id id)
+{
+    const void *at = key_field(s, id);
+
+    if (!key_applies(s, id))
+        return false;
+    switch (keys[id].kind) {
+    case KIND_TEXT: case KIND_PATH: return *(char *const *)at != NULL;
+    case KIND_U64: case KIND_MS:
+        return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
+    case KIND_PRIORITIES: return s->synth.num_priorities > 0;
+    case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME: case KIND_WORD:
+    case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
+        return true;
+    case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
+    case KIND_LATER: case KIND_LATER_SWITCH:
+        break;
+    }
+    return false;
+}
+
+/* Headings of the sections that begin with this key, and its own name. Returns the depth. */
+static unsigned write_name(struct pkv_text *out, const char *name, const char *former)
+{
+    unsigned depth = 0;
+    const char *part = name;
+    bool same = true;
+
+    for (const char *dot = strchr(part, '.'); dot; dot = strchr(part, '.')) {
+        size_t end = (size_t)(dot - name) + 1;
+
+        same = same && strncmp(name, former, end) == 0;
+        if (!same)
+            pkv_text_fmt(out, "%*s%.*s:\n", (int)(2 * depth), "", (int)(dot - part), part);
+        part = dot + 1;
+        depth++;
+    }
+    pkv_text_fmt(out, "%*s%s: ", (int)(2 * depth), "", part);
+    return depth;
+}
+
+static void write_params(struct pkv_text *out, const struct pkv_scenario *s,
+                         enum pkv_choice choice, unsigned depth)
+{
+    struct pkv_policies policies = s->sched.policies;
+    const struct pkv_policy_info *policy = pkv_policies_get(&policies, choice);
+
+    for (size_t i = 0; i < policy->num_params; i++)
+        pkv_text_fmt(out, "%*s%s: %" PRId64 "\n", (int)(2 * depth), "", policy->params[i].name,
+                     *policy_param_field(&policies, choice, &policy->params[i]));
+}
+
+char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err *err)
+{
+    struct pkv_text out = { .text = NULL };
+    const char *former = "";
+
+    pkv_text_fmt(&out, "# Every key of the run. num_gpu_blocks, which counts the null block, is "
+                 "%" PRIu64 ".\n",
+                 (uint64_t)scenario->sched.num_blocks + scenario->sched.has_null_block);
+    for (int i = KEY_NONE + 1; i < KEY_COUNT; i++) {
+        enum key_id id = (enum key_id)i;
+        unsigned depth;
+
+        if (!has_value(scenario, id))
+            continue;
+        depth = write_name(&out, keys[id].name, former);
+        write_value(&out, scenario, id);
+        pkv_text_add(&out, "\n");
+        if (keys[id].kind == KIND_CHOICE)
+            write_params(&out, scenario, keys[id].choice, depth);
+        former = keys[id].name;
+    }
+    if (!out.failed)
+        return out.text;
+    pkv_text_free(&out);
+    pkv_fail(err, PKV_ERR_MEMORY, "out of memory while writing out the scenario");
+    return NULL;
+}
+
+void pkv_scenario_free_text(char *text)
+{
+    pkv_free(text);
+}
+
+/* The part of a line that is a folder in a trace's path: from, to. Empty for other lines. */
+static void find_folder(const char *line, size_t length, size_t *out_from, size_t *out_to)
+{
+    static const char name[] = "trace: \"";
+    size_t at = strspn(line, " ");
+
+    *out_from = *out_to = 0;
+    if (at + sizeof(name) - 1 > length || strncmp(line + at, name, sizeof(name) - 1) != 0)
+        return;
+    *out_from = *out_to = at + sizeof(name) - 1;
+    for (at = *out_from; at < length; at++)
+        if (line[at] == '/')
+            *out_to = at + 1;
+}
+
+void pkv_scenario_sha256(const char *resolved, char out[65])
+{
+    SHA2_CTX context;
+
+    SHA256Init(&context);
+    while (*resolved) {
+        size_t length = strcspn(resolved, "\n"), from, to;
+
+        length += resolved[length] == '\n';
+        find_folder(resolved, length, &from, &to);
+        SHA256Update(&context, (const uint8_t *)resolved, from);
+        SHA256Update(&context, (const uint8_t *)resolved + to, length - to);
+        resolved += length;
+    }
+    SHA256End(&context, out);
+}

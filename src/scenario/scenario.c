@@ -1,0 +1,148 @@
+/*
+ * scenario.c - a scenario made from a file and settings, its traffic, its end.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "scenario/scenario_private.h"
+
+static void close_up(struct loader *l)
+{
+    struct pkv_scenario *s = l->scenario;
+    static const struct pkv_step_time standard = { .law = PKV_STEP_TIME_AFFINE,
+                                                   .base_ns = 10000000,
+                                                   .per_prefill_token_ns = 25000 };
+
+    s->sched.has_null_block = true;   /* every preset of this version is the same engine's */
+    s->sched.seed = s->seed;
+    s->synth.seed = s->seed;
+    s->is_trace = s->trace != NULL;
+    s->step_time_given = s->step_time.law != standard.law ||
+                         s->step_time.base_ns != standard.base_ns ||
+                         s->step_time.per_prefill_token_ns != standard.per_prefill_token_ns ||
+                         s->step_time.per_decode_ns != standard.per_decode_ns ||
+                         s->step_time.per_context_token_ns != standard.per_context_token_ns;
+}
+
+static int give_file(struct loader *l, const char *path, struct pkv_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct node *root;
+
+    l->path = path;
+    l->folder = forest_copy(&l->forest, path, slash ? (size_t)(slash - path) + 1 : 0, err);
+    if (!l->folder || tree_load(&l->forest, path, TREE_YAML, &root, err) < 0)
+        return -1;
+    if (root->kind != NODE_MAP)
+        return node_fail(root, err, "a scenario is a map of keys, like 'kv: {num_blocks: 1000}'");
+    return loader_give_map(l, "", root, LAYER_FILE, err);
+}
+
+static int give_settings(struct loader *l, const struct pkv_setting *settings, size_t num,
+                         struct pkv_err *err)
+{
+    for (size_t i = 0; i < num; i++) {
+        bool is_set = strcmp(settings[i].origin, "--set") == 0;
+
+        if (loader_give_text(l, settings[i].key, settings[i].value, settings[i].origin,
+                             is_set ? LAYER_SET : LAYER_FLAG, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The preset's name is read first: what it says stands below everything else. */
+static int give_preset(struct loader *l, struct pkv_err *err)
+{
+    const struct pkv_preset *preset;
+
+    if (loader_read_key(l, KEY_PRESET, err) < 0)
+        return -1;
+    preset = pkv_preset_find(l->scenario->preset);
+    PKV_ASSERT(preset);
+    return loader_give_preset(l, preset, true, LAYER_PRESET, err);
+}
+
+struct pkv_scenario *scenario_create(struct pkv_err *err)
+{
+    struct pkv_scenario *s = pkv_alloc(1, sizeof(*s), err);
+
+    if (!s)
+        return NULL;
+    s->private_ = pkv_alloc(1, sizeof(*s->private_), err);
+    if (!s->private_) {
+        pkv_free(s);
+        return NULL;
+    }
+    s->sched.groups[0].ops = &pkv_group_full;
+    s->sched.num_groups = 1;
+    return s;
+}
+
+struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_setting *settings,
+                                       size_t num_settings, struct pkv_err *err)
+{
+    struct loader l = { .path = "", .folder = "" };
+    int result = -1;
+
+    l.scenario = scenario_create(err);
+    if (!l.scenario)
+        return NULL;
+    if (path && give_file(&l, path, err) < 0)
+        goto out;
+    if (give_settings(&l, settings, num_settings, err) < 0 || give_preset(&l, err) < 0)
+        goto out;
+    result = loader_read(&l, KEY_NONE + 1, KEY_COUNT - 1, err);
+    if (result == 0)
+        close_up(&l);
+out:
+    forest_finish(&l.forest);
+    if (result == 0)
+        return l.scenario;
+    pkv_scenario_destroy(l.scenario);
+    return NULL;
+}
+
+void pkv_scenario_destroy(struct pkv_scenario *s)
+{
+    if (!s)
+        return;
+    pkv_free(s->title);
+    pkv_free(s->question);
+    pkv_free(s->preset);
+    pkv_free(s->trace);
+    pkv_free((char *)s->synth.prompt.trace);
+    pkv_free((char *)s->synth.output.trace);
+    pkv_free((char *)s->synth.prefix_tokens.trace);
+    pkv_free(s->private_->priorities);
+    pkv_free(s->private_->weights);
+    pkv_free(s->private_);
+    pkv_free(s);
+}
+
+int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_traffic *out,
+                              struct pkv_err *err)
+{
+    *out = (struct pkv_traffic){ .trace = NULL };
+    if (scenario->is_trace) {
+        out->trace = pkv_trace_open(scenario->trace, &scenario->trace_options, err);
+        if (!out->trace)
+            return -1;
+        out->source = pkv_trace_source(out->trace);
+        return 0;
+    }
+    out->synth = pkv_synth_create(&scenario->synth, err);
+    if (!out->synth)
+        return -1;
+    out->source = pkv_synth_source(out->synth);
+    return 0;
+}
+
+void pkv_traffic_close(struct pkv_traffic *traffic)
+{
+    if (traffic->trace)
+        pkv_trace_close(traffic->trace);
+    if (traffic->synth)
+        pkv_synth_destroy(traffic->synth);
+    *traffic = (struct pkv_traffic){ .trace = NULL };
+}

@@ -1,0 +1,118 @@
+/*
+ * value_list.c - the two values that are lists: KV groups and priorities.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/units.h"
+#include "scenario/scenario_private.h"
+
+static int want_list(const struct value *v, const char *what, struct pkv_err *err)
+{
+    if (v->node->kind == NODE_LIST && v->node->children)
+        return 0;
+    return value_fail(v, err, "a list of %s belongs here", what);
+}
+
+/* One group of full attention. Its block size is read by the loader, which knows who said what. */
+int value_read_groups(const struct value *v, struct pkv_err *err)
+{
+    const struct node *group;
+    const struct node *type = NULL;
+
+    if (want_list(v, "groups, like [{type: full}],", err) < 0)
+        return -1;
+    group = v->node->children;
+    if (group->kind != NODE_MAP || !(type = node_child(group, "type")) ||
+        type->kind != NODE_SCALAR)
+        return node_fail(group, err, "%s: a group is a map with a type, like {type: full}",
+                         v->shown);
+    if (strcmp(type->text, "full") != 0)
+        return node_fail(type, err, "%s: type '%.40s' is not in this version; it replays one "
+                         "group of full attention", v->shown, type->text);
+    if (group->next)
+        return node_fail(group->next, err, "%s: this version replays one group of full attention",
+                         v->shown);
+    for (const struct node *child = group->children; child; child = child->next)
+        if (child != type && strcmp(child->key, "block_size") != 0)
+            return node_fail_key(child, err, "%s: unknown key '%.40s'; a group of full attention "
+                                 "has type and block_size", v->shown, child->key);
+    v->scenario->sched.groups[0].ops = &pkv_group_full;
+    v->scenario->sched.num_groups = 1;
+    return 0;
+}
+
+static int read_priority(const struct value *v, const struct node *node, int64_t *out,
+                         struct pkv_err *err)
+{
+    const struct value item = { .node = node, .shown = v->shown };
+    const char *why;
+
+    if (value_want_number(&item, "a priority", err) < 0)
+        return -1;
+    if (pkv_parse_i64(node->text, node->length, out, &why) < 0)
+        return value_fail(&item, err, "'%.40s' %s", node->text, why);
+    return 0;
+}
+
+static int read_weight(const struct value *v, const struct node *node, double *out,
+                       struct pkv_err *err)
+{
+    const struct value item = { .node = node, .shown = v->shown };
+    const char *why;
+
+    if (value_want_number(&item, "a weight", err) < 0)
+        return -1;
+    if (pkv_parse_double(node->text, node->length, out, &why) < 0)
+        return value_fail(&item, err, "'%.40s' %s", node->text, why);
+    if (!(*out > 0 && *out <= 1e9))
+        return value_fail(&item, err, "a weight is above 0 and at most 1e9, not %.40s",
+                          node->text);
+    return 0;
+}
+
+/* 3, or {priority: 3, weight: 0.5}. */
+static int read_level(const struct value *v, const struct node *node, int64_t *out_priority,
+                      double *out_weight, struct pkv_err *err)
+{
+    const struct node *priority, *weight;
+
+    *out_weight = 1;
+    if (node->kind != NODE_MAP)
+        return read_priority(v, node, out_priority, err);
+    for (const struct node *child = node->children; child; child = child->next)
+        if (strcmp(child->key, "priority") != 0 && strcmp(child->key, "weight") != 0)
+            return node_fail_key(child, err, "%s: unknown key '%.40s'; known: priority, weight",
+                                 v->shown, child->key);
+    priority = node_child(node, "priority");
+    weight = node_child(node, "weight");
+    if (!priority)
+        return node_fail(node, err, "%s: priority is missing", v->shown);
+    if (read_priority(v, priority, out_priority, err) < 0)
+        return -1;
+    return weight ? read_weight(v, weight, out_weight, err) : 0;
+}
+
+int value_read_priorities(const struct value *v, struct pkv_err *err)
+{
+    struct pkv_scenario *s = v->scenario;
+    struct pkv_scenario_private *owned = s->private_;
+    size_t num = 0;
+
+    if (want_list(v, "priorities, like [0, 1] or [{priority: 0, weight: 3}],", err) < 0)
+        return -1;
+    for (const struct node *node = v->node->children; node; node = node->next)
+        num++;
+    owned->priorities = pkv_alloc(num, sizeof(*owned->priorities), err);
+    owned->weights = pkv_alloc(num, sizeof(*owned->weights), err);
+    if (!owned->priorities || !owned->weights)
+        return -1;
+    num = 0;
+    for (const struct node *node = v->node->children; node; node = node->next, num++)
+        if (read_level(v, node, &owned->priorities[num], &owned->weights[num], err) < 0)
+            return -1;
+    s->synth.priorities = owned->priorities;
+    s->synth.priority_weights = owned->weights;
+    s->synth.num_priorities = num;
+    return 0;
+}

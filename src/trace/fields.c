@@ -1,0 +1,62 @@
+/*
+ * fields.c - what the readers of JSON rows share.
+ */
+#include "trace/fields_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int pkv_fields_find(const char *const *words, int num_words, const char *text, size_t length)
+{
+    for (int i = 0; i < num_words; i++)
+        if (length > 0 && words[i][0] == text[0] && strncmp(words[i], text, length) == 0 &&
+            words[i][length] == '\0')
+            return i;
+    return -1;
+}
+
+int pkv_fields_next(struct pkv_fields *f, struct pkv_err *err)
+{
+    struct pkv_json_text key;
+    int more = pkv_json_next_member(&f->j, &key, err);
+    if (more <= 0)
+        return more;
+    int shown = key.length > 60 ? 60 : (int)key.length;
+    f->at = pkv_fields_find(f->words, f->num_words, key.text, key.length);
+    if (f->at < 0 || !(f->allowed & PKV_FIELD_BIT(f->at)))
+        return pkv_json_fail_at(&f->j, key.column, err, "field '%.*s' is unknown", shown,
+                                key.text);
+    if (pkv_fields_has(f, f->at))
+        return pkv_json_fail_at(&f->j, key.column, err, "field '%s' stands here a second time",
+                                f->words[f->at]);
+    f->seen |= PKV_FIELD_BIT(f->at);
+    f->column[f->at] = pkv_json_column(&f->j);
+    return 1;
+}
+
+bool pkv_fields_has(const struct pkv_fields *f, int field)
+{
+    return (f->seen & PKV_FIELD_BIT(field)) != 0;
+}
+
+int pkv_fields_fail(const struct pkv_fields *f, int field, struct pkv_err *err, const char *fmt,
+                    ...)
+{
+    char sentence[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof sentence, fmt, args);
+    va_end(args);
+    return pkv_json_fail_at(&f->j, f->column[field], err, "%s %s", f->words[field], sentence);
+}
+
+int pkv_fields_text(struct pkv_fields *f, struct pkv_slot *slot, struct pkv_err *err)
+{
+    struct pkv_json_text raw;
+    if (pkv_json_string(&f->j, &raw, err) < 0)
+        return -1;
+    if (raw.length == 0)
+        return pkv_fields_fail(f, f->at, err, "is empty; leave it out where there is none");
+    return pkv_slot_set(slot, &raw, err);
+}

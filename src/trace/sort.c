@@ -1,0 +1,99 @@
+/*
+ * sort.c - all rows of a trace, kept so that they can be given in time order.
+ *
+ * What a row points to is kept in three long arrays by offset, since these move as they grow.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "trace/trace_private.h"
+
+#define NO_TEXT SIZE_MAX
+
+struct kept {
+    struct pkv_request_spec spec;
+    size_t number;               /* order of adding, for ties */
+    size_t first_span, id, tenant;
+};
+
+struct pkv_sorted {
+    struct kept *rows;           /* [num_rows] owned */
+    size_t num_rows, rows_capacity, next;
+    struct pkv_span *spans;      /* [num_spans] owned */
+    size_t num_spans, spans_capacity;
+    char *text;                  /* [text_length] owned; texts with their NUL */
+    size_t text_length, text_capacity;
+};
+
+struct pkv_sorted *pkv_sorted_create(struct pkv_err *err)
+{
+    return pkv_alloc(1, sizeof(struct pkv_sorted), err);
+}
+
+void pkv_sorted_destroy(struct pkv_sorted *s)
+{
+    if (!s)
+        return;
+    pkv_free(s->rows);
+    pkv_free(s->spans);
+    pkv_free(s->text);
+    pkv_free(s);
+}
+
+static int keep_text(struct pkv_sorted *s, const char *text, size_t *out, struct pkv_err *err)
+{
+    *out = NO_TEXT;
+    if (!text)
+        return 0;
+    size_t size = strlen(text) + 1;
+    if (pkv_grow(&s->text, &s->text_capacity, s->text_length + size, 1, err) < 0)
+        return -1;
+    memcpy(s->text + s->text_length, text, size);
+    *out = s->text_length;
+    s->text_length += size;
+    return 0;
+}
+
+int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec, struct pkv_err *err)
+{
+    size_t num = spec->content.num_prompt_spans;
+    if (pkv_grow(&s->rows, &s->rows_capacity, s->num_rows + 1, sizeof *s->rows, err) < 0 ||
+        pkv_grow(&s->spans, &s->spans_capacity, s->num_spans + num, sizeof *s->spans, err) < 0)
+        return -1;
+    struct kept *row = &s->rows[s->num_rows];
+    *row = (struct kept){.spec = *spec, .number = s->num_rows, .first_span = s->num_spans};
+    if (keep_text(s, spec->id, &row->id, err) < 0 ||
+        keep_text(s, spec->tenant, &row->tenant, err) < 0)
+        return -1;
+    memcpy(s->spans + s->num_spans, spec->content.prompt, num * sizeof *s->spans);
+    s->num_spans += num;
+    s->num_rows++;
+    return 0;
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    if (x->spec.arrival_ns != y->spec.arrival_ns)
+        return x->spec.arrival_ns < y->spec.arrival_ns ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+void pkv_sorted_order(struct pkv_sorted *s)
+{
+    if (s->num_rows > 1)
+        qsort(s->rows, s->num_rows, sizeof *s->rows, by_arrival);
+}
+
+bool pkv_sorted_next(struct pkv_sorted *s, struct pkv_request_spec *out)
+{
+    if (s->next == s->num_rows)
+        return false;
+    const struct kept *row = &s->rows[s->next++];
+    *out = row->spec;
+    out->content.prompt = s->spans + row->first_span;
+    out->id = row->id == NO_TEXT ? NULL : s->text + row->id;
+    out->tenant = row->tenant == NO_TEXT ? NULL : s->text + row->tenant;
+    return true;
+}

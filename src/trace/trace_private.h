@@ -1,0 +1,96 @@
+/*
+ * trace_private.h - between trace.c, which owns what all formats share, and one reader a format.
+ *
+ * A reader turns one line into a spec with raw times. Everything that does not depend on the format
+ * is done behind it: order, sorting, rebasing of dates, speed-up, limit, numbering.
+ */
+#ifndef PKV_TRACE_TRACE_PRIVATE_H
+#define PKV_TRACE_TRACE_PRIVATE_H
+
+#include "pagedkv/trace.h"
+#include "trace/csv_private.h"
+#include "trace/input.h"
+#include "trace/json_scan.h"
+
+#define PKV_MAX_LENGTH_TOKENS UINT64_C(2147483647)   /* prompt and output fit 32 bits together */
+#define PKV_NS_PER_MS INT64_C(1000000)
+#define PKV_NS_PER_S INT64_C(1000000000)
+
+/* Text of a row that lives until the next one; grows, ends with NUL. */
+struct pkv_slot {
+    char *text;                  /* owned */
+    size_t capacity;
+};
+
+/* A row as its reader found it. Times of the spec are those of the file; its row and the pointers
+ * to what the trace holds are filled in behind the reader. */
+struct pkv_row {
+    struct pkv_request_spec spec;
+    uint32_t arrival_column;     /* for the sentence about rows out of order */
+};
+
+enum pkv_row_kind { PKV_ROW_GIVEN, PKV_ROW_NO_OUTPUT };   /* a reader's answer; -1 = error */
+
+struct pkv_reader {
+    struct pkv_trace_format info;
+    bool has_header;             /* CSV: the first line names the columns */
+    bool has_dates;              /* arrivals are dates: the first row's becomes 0 */
+    const struct pkv_csv_layout *layout;   /* CSV only */
+    /* How sure this is the format of the first line (0 = not at all). keys: names of the columns or
+     * of the fields of the first row. */
+    int (*rate)(const struct pkv_reader *reader, const struct pkv_field *keys, size_t num_keys);
+    int (*begin)(struct pkv_trace *trace, struct pkv_err *err);   /* with the header split in csv */
+    int (*read)(struct pkv_trace *trace, const char *text, size_t length, struct pkv_row *out,
+                struct pkv_err *err);
+};
+extern const struct pkv_reader pkv_reader_native;
+extern const struct pkv_reader pkv_reader_mooncake;
+extern const struct pkv_reader pkv_reader_azure;
+extern const struct pkv_reader pkv_reader_burstgpt;
+extern const struct pkv_reader pkv_reader_tokens;
+extern const struct pkv_reader pkv_reader_joined;   /* not listed: needs a second trace */
+
+struct pkv_sorted;               /* sort.c: rows kept to be given in time order */
+
+struct pkv_trace {
+    struct pkv_input *input;     /* owned */
+    struct pkv_lines lines;
+    const struct pkv_reader *reader;
+    struct pkv_trace_options options;   /* zeros replaced by what they stand for */
+    struct pkv_trace_notes notes;
+    struct pkv_trace *prompts;   /* owned; joined: the trace that holds the prompts */
+    uint64_t prompts_given;      /* rows taken from it */
+    struct pkv_request_spec prompts_spec;
+    struct pkv_sorted *sorted;   /* owned; under options.sort, once all rows are read */
+    struct pkv_csv csv;
+    uint64_t num_read;           /* rows read and not left out */
+    int64_t last_arrival_ns, base_ns;
+    bool ended;
+    struct pkv_err failure;      /* what ended it; given again on every later call */
+    /* The row at hand. */
+    struct pkv_span *spans;      /* owned */
+    size_t num_spans, spans_capacity;
+    uint64_t *hash_ids;          /* owned */
+    size_t num_hash_ids, hash_ids_capacity;
+    struct pkv_slot id, tenant, salt, adapter, scratch;
+};
+
+/* For readers. */
+const char *pkv_trace_path(const struct pkv_trace *trace);
+int pkv_slot_set(struct pkv_slot *slot, const struct pkv_json_text *string, struct pkv_err *err);
+/* Begin a row: no spans, nothing given, max_tokens and times unset. */
+void pkv_row_begin(struct pkv_trace *trace, struct pkv_row *row);
+int pkv_row_add_span(struct pkv_trace *trace, uint64_t origin, uint32_t first, uint32_t count,
+                     struct pkv_err *err);
+/* Point the spec to the spans and fill in the number of prompt tokens. */
+void pkv_row_end(struct pkv_trace *trace, struct pkv_row *row);
+
+/* sort.c */
+struct pkv_sorted *pkv_sorted_create(struct pkv_err *err);
+void pkv_sorted_destroy(struct pkv_sorted *sorted);
+int pkv_sorted_add(struct pkv_sorted *sorted, const struct pkv_request_spec *spec,
+                   struct pkv_err *err);
+void pkv_sorted_order(struct pkv_sorted *sorted);   /* by arrival, ties by order of adding */
+bool pkv_sorted_next(struct pkv_sorted *sorted, struct pkv_request_spec *out);
+
+#endif
