@@ -37,27 +37,38 @@ static void say_holders(struct pkv_engine *e)
     }
 }
 
-/* The least it takes to let the request in: without chunks, its tokens must fit the budget; in any
- * case its blocks must fit the pool. */
+/* What keeps the request from ever running: its length, the budget, or the pool. */
+static void say_need(struct pkv_engine *e, const struct pkv_request *r)
+{
+    const struct pkv_sched_config *config = pkv_sched_config(e->sched);
+    struct pkv_cache *cache = pkv_sched_cache(e->sched);
+    uint32_t known = r->seq.num_known_tokens, budget = config->max_num_batched_tokens;
+    if (config->max_model_len && known > config->max_model_len) {
+        say(e, ": its %" PRIu32 " tokens exceed max_model_len %" PRIu32, known,
+            config->max_model_len);
+        return;
+    }
+    if (!config->enable_chunked_prefill && budget && known > budget) {
+        say(e, ": without chunked prefill its %" PRIu32 " tokens exceed the token budget %" PRIu32,
+            known, budget);
+        return;
+    }
+    uint64_t now = pkv_cache_blocks_for(cache, known), end = pkv_sched_peak_blocks(e->sched, r);
+    say(e, ": its %" PRIu32 " tokens need %" PRIu64 " blocks now and %" PRIu64
+        " in the end, the pool has %" PRIu32 " and %" PRIu32 " are free",
+        known, now, end > now ? end : now, config->num_blocks, pkv_cache_num_free(cache));
+}
+
 void engine_diagnose_stuck(struct pkv_engine *e)
 {
+    pkv_sched_refresh(e->sched);
     const struct pkv_request *r = pkv_sched_head(e->sched);
     if (!r)
         r = pkv_sched_running(e->sched, 0);
-    const struct pkv_sched_config *config = pkv_sched_config(e->sched);
-    struct pkv_cache *cache = pkv_sched_cache(e->sched);
-    uint32_t known = r->seq.num_known_tokens;
     char id[64];
     pkv_request_id(r, id, sizeof id);
-    say(e, "request %s can never run", id);
-    if (!config->enable_chunked_prefill && config->max_num_batched_tokens &&
-        known > config->max_num_batched_tokens)
-        say(e, ": without chunked prefill its %" PRIu32 " tokens exceed the token budget %" PRIu32,
-            known, config->max_num_batched_tokens);
-    else
-        say(e, ": its %" PRIu32 " tokens need %" PRIu64 " blocks, the pool has %" PRIu32
-            " and %" PRIu32 " are free", known, pkv_cache_blocks_for(cache, known),
-            config->num_blocks, pkv_cache_num_free(cache));
+    say(e, "request %s can never go on", id);
+    say_need(e, r);
     say_holders(e);
     size_t behind = pkv_sched_num_waiting(e->sched);
     if (behind > 1)

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The scenarios that come with the program: each says its question, its finding and how to run the
+other side, and the finding's numbers are what the runs give.
+
+usage: test_scenarios.py PROGRAM SOURCE_ROOT
+"""
+import os
+import re
+import sys
+
+import tap
+from program import ProgramCase
+
+SCENARIOS = ""
+
+GATE_OFF = ("--set", "scheduler.reserve_full_isl=false")
+
+
+def mean_ms(values):
+    return sum(values) / len(values) / 1e6
+
+
+class Scenarios(ProgramCase):
+    def run_scenario(self, name, *args, status=0):
+        result = self.call("run", os.path.join(SCENARIOS, name), "-o", "out", "--quiet", *args)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return self.summary("out")
+
+    def say(self, name, *phrases):
+        """The head of the scenario says these numbers."""
+        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
+            head = re.sub(r"\s*\n# *", " ", file.read())
+        for phrase in phrases:
+            self.assertIn(phrase, head)
+
+    def waits_ms(self, priority):
+        return [int(row["first_token_ns"]) - int(row["arrival_ns"])
+                for row in self.rows("out", "requests.csv") if row["priority"] == priority]
+
+    def preemptions(self, priority):
+        return sum(int(row["preemptions"])
+                   for row in self.rows("out", "requests.csv") if row["priority"] == priority)
+
+    def test_each_has_its_question_finding_and_other_side(self):
+        names = sorted(name for name in os.listdir(SCENARIOS) if name.endswith(".yaml"))
+        self.assertGreaterEqual(len(names), 6)
+        for name in names:
+            with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
+                text = file.read()
+            with self.subTest(name):
+                self.assertTrue(text.startswith("# Question  "))
+                self.assertIn("\n# Finding   ", text)
+                self.assertRegex(text, rf"\n#   pagedkv run {name} --set \S+=\S+")
+                self.assertRegex(text, r"\ntitle: \S")
+                question = re.search(r"^question: (.*)$", text, re.M).group(1)
+                self.assertTrue(text.startswith(f"# Question  {question}\n"))
+
+    def test_admission_32_vs_25(self):
+        name = "admission_32_vs_25.yaml"
+        optimistic = self.run_scenario(name)
+        rows = self.rows("out", "steps.csv")
+        self.assertEqual([int(r["step"]) for r in rows if r["preempted"] != "0"],
+                         [1, 129, 273, 417, 577, 753, 945])
+        self.assertEqual(rows[0]["running"], "32")
+        self.assertEqual(optimistic["tokens"]["scheduled"], 195568)
+        self.assertEqual(optimistic["tokens"]["recomputed"], 31760)
+        self.assertEqual(optimistic["latency_ms"]["max_gap"]["max"], 1024)
+        self.assertEqual(rows[-1]["step"], "2046")
+        reserve = self.run_scenario(name, "--set", "scheduler.admit=reserve_max")
+        rows = self.rows("out", "steps.csv")
+        self.assertEqual((rows[0]["running"], rows[0]["waiting"]), ("25", "7"))
+        self.assertEqual(reserve["tokens"]["scheduled"], 163808)
+        self.assertEqual(reserve["latency_ms"]["max_gap"]["max"], 1)
+        self.assertEqual(rows[-1]["step"], "2047")
+        self.say(name, "195,568", "31,760", "163,808", "1, 129, 273, 417, 577, 753, 945",
+                 "step 2,046", "step 2,047")
+
+    def test_consumed_not_emitted(self):
+        name = "consumed_not_emitted.yaml"
+        fits = self.run_scenario(name)
+        self.assertEqual((fits["steps"], fits["peak"]["used_blocks"], fits["tokens"]["scheduled"]),
+                         (5, 4, 64))
+        six = ("--set", "traffic.output_tokens=6")
+        refused = self.run_scenario(name, *six)
+        self.assertEqual((refused["requests"]["rejected"], refused["tokens"]["scheduled"]), (1, 0))
+        reason = self.rows("out", "requests.csv")[0]["reason"]
+        waits = self.run_scenario(name, *six, "--set", "scheduler.oversized=wait", status=3)
+        self.assertEqual((waits["requests"]["unfinished"], waits["tokens"]["output"]), (1, 5))
+        self.say(name, reason)
+
+    def test_thrash_and_the_gate(self):
+        name = "thrash_and_the_gate.yaml"
+        gate = self.run_scenario(name)
+        self.assertEqual(gate["preemptions"], 0)
+        thrash = self.run_scenario(name, *GATE_OFF)
+        cached = self.run_scenario(name, *GATE_OFF, "--set", "kv.prefix_cache=true")
+        self.assertEqual(cached["preemptions"], 4)
+        self.say(name, f"{thrash['preemptions']} preemptions",
+                 f"{thrash['tokens']['recomputed'] / 1e6:.1f} million tokens computed again",
+                 f"{gate['tokens']['scheduled'] / 1e6:.1f} million are needed",
+                 f"done after {gate['makespan_ns'] / 1e9:.0f} s",
+                 f"done after {thrash['makespan_ns'] / 1e9:.0f} s",
+                 f"after {gate['latency_ms']['ttft']['mean'] / 1e3:.1f} s on average",
+                 f"first tokens after {thrash['latency_ms']['ttft']['mean'] / 1e3:.0f} s",
+                 f"4 preemptions, {cached['makespan_ns'] / 1e9:.0f} s")
+
+    def test_sample(self):
+        name = "sample.yaml"
+        small = self.run_scenario(name)
+        skip = self.run_scenario(name, "--set", "scheduler.on_blocked=skip")
+        reserve = self.run_scenario(name, "--set", "scheduler.admit=reserve_max")
+        large = self.run_scenario(name, "--set", "kv.num_blocks=3000")
+        self.assertEqual((large["preemptions"], large["peak"]["waiting"]), (0, 0))
+        self.assertEqual(reserve["preemptions"], 0)
+        ttft = {key: run["latency_ms"]["ttft"] for key, run in
+                (("small", small), ("skip", skip), ("reserve", reserve), ("large", large))}
+        self.say(name, f"{100 * small['mean']['used_frac']:.0f} % on average",
+                 f"there are {small['preemptions']} preemptions",
+                 f"after {ttft['small']['mean'] / 1e3:.2f} s on average",
+                 f"{small['tokens']['hit']:,} of {small['tokens']['queried']:,} prompt tokens",
+                 f"first tokens after {ttft['large']['mean']:.0f} ms",
+                 f"the average ({ttft['skip']['mean'] / 1e3:.2f} s)",
+                 f"percentile {ttft['skip']['p99'] / 1e3:.1f} s instead of "
+                 f"{ttft['small']['p99'] / 1e3:.1f} s",
+                 f"wait longer ({ttft['reserve']['mean'] / 1e3:.2f} s)")
+
+    def test_shared_system_prompt(self):
+        name = "shared_system_prompt.yaml"
+        cached = self.run_scenario(name)
+        self.assertEqual((cached["preemptions"], cached["peak"]["waiting"]), (0, 0))
+        plain = self.run_scenario(name, "--set", "kv.prefix_cache=false")
+        hit_percent = 100 * cached["tokens"]["hit"] // cached["tokens"]["queried"]
+        self.say(name, f"{hit_percent} % of the prompt tokens are found",
+                 f"{cached['tokens']['scheduled'] / 1e6:.2f} million tokens are scheduled",
+                 f"{plain['tokens']['scheduled'] / 1e6:.2f} million tokens are scheduled",
+                 f"at most {cached['peak']['used_blocks']:,} of 3,000 blocks",
+                 f"after {cached['latency_ms']['ttft']['mean']:.0f} ms on average",
+                 f"{plain['preemptions']} preemptions",
+                 f"up to {plain['peak']['waiting']} waiting",
+                 f"first tokens after {plain['latency_ms']['ttft']['mean'] / 1e3:.1f} s")
+
+    def test_priority(self):
+        name = "priority.yaml"
+        summary = self.run_scenario(name)
+        urgent, others = self.waits_ms("0"), self.waits_ms("1")
+        self.assertEqual(self.preemptions("0"), 0)
+        self.say(name, f"the {len(urgent)} urgent", f"after {mean_ms(urgent):.0f} ms on average",
+                 f"({max(urgent) / 1e6:.0f} ms at most)", f"the other {len(others):,} wait",
+                 f"wait {mean_ms(others) / 1e3:.2f} s", f"all {summary['preemptions']} preemptions")
+        self.run_scenario(name, "--set", "scheduler.policy=fcfs")
+        urgent, others = self.waits_ms("0"), self.waits_ms("1")
+        self.say(name, f"urgent ones wait {mean_ms(urgent) / 1e3:.2f} s",
+                 f"({max(urgent) / 1e9:.1f} s at most)",
+                 f"preempted {self.preemptions('0')} times",
+                 f"the others wait {mean_ms(others) / 1e3:.2f} s")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    SCENARIOS = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
+    ProgramCase.program = os.path.abspath(sys.argv.pop(1))
+    tap.main(__name__)
