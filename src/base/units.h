@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* 0, or -1 when text is not such a number or is out of range. why (may be NULL) gets a phrase that
- * goes after the text: "is not a whole number", "is negative", "is larger than 4294967295". */
+ * goes after the text: "is not a whole number", "is negative", "is larger than 4294967295"; it is
+ * good until the thread's next call here. */
 int pkv_parse_u64(const char *text, size_t length, uint64_t max, uint64_t *out, const char **why);
 int pkv_parse_i64(const char *text, size_t length, int64_t *out, const char **why);
 int pkv_parse_double(const char *text, size_t length, double *out, const char **why);

@@ -14,10 +14,10 @@ struct longest_since {
     size_t num, capacity;
 };
 
-/* The last time a request preempted itself with nobody else live. */
-struct self_preemption {
-    bool happened;
-    uint64_t row, output_tokens;
+/* Times that a request gave itself up with nobody else running, since the last progress. */
+struct lone_preemptions {
+    uint64_t num;
+    uint64_t progress;                   /* positions computed for the first time, all in all */
 };
 
 struct pkv_engine {
@@ -34,7 +34,7 @@ struct pkv_engine {
     struct pkv_step_row row;             /* of the step at hand */
     struct pkv_engine_figures figures;
     uint32_t num_idle_steps;             /* in a row, with nothing to come */
-    struct self_preemption last_self;
+    struct lone_preemptions lone;
     struct pkv_request_ref blocked_head; /* of the last blocked event */
     enum pkv_limit blocked_limit;
     const char *unfinished_reason;

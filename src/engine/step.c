@@ -81,21 +81,30 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
     return max_i64(dur, next - e->now_ns);
 }
 
-/* A request that gives itself up with nobody else live, and again without a token in between, will
- * do so for ever. */
+/* A request that gives itself up while it runs alone needs more than the pool. If it is the only one
+ * live and does so again without having computed a new position, it will for ever. With others it is
+ * judged when nothing more comes, and only after many rounds: who is let in may depend on what is
+ * cached and on who was overtaken how often, and each round may change that. */
+enum { ROUNDS = 16 };
+
 static void watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan)
 {
-    if (e->config.every_step || plan->num_preemptions != 1 || engine_num_live(e) != 1)
+    if (e->config.every_step || plan->num_preemptions != 1 || pkv_sched_num_running(e->sched) > 0)
         return;
     const struct pkv_request *r = plan->preemptions[0].ref.request;
     if (r != plan->preemptions[0].grower.request || r->abort_ns != PKV_NO_TIME)
         return;
-    if (e->last_self.happened && e->last_self.row == r->row &&
-        e->last_self.output_tokens == e->figures.output_tokens) {
+    struct lone_preemptions *lone = &e->lone;
+    uint64_t progress = e->figures.scheduled_tokens - e->figures.recomputed_tokens;
+    if (lone->num == 0 || lone->progress != progress)
+        *lone = (struct lone_preemptions){.progress = progress};
+    lone->num++;
+    size_t num_live = engine_num_live(e);
+    bool is_judged = num_live == 1 || next_event_ns(e) == PKV_NO_TIME;
+    if (is_judged && lone->num >= (num_live == 1 ? 2 : ROUNDS * num_live)) {
         e->figures.outcome = PKV_OUTCOME_LIVELOCK;
         engine_diagnose_livelock(e, r);
     }
-    e->last_self = (struct self_preemption){true, r->row, e->figures.output_tokens};
 }
 
 /* --- after the model has run ----------------------------------------------------------------- */

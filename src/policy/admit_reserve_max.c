@@ -38,12 +38,11 @@ static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *
                                        const struct pkv_candidate *c, uint64_t *need_blocks)
 {
     const struct pass *pass = state;
-    uint64_t watermark = view->num_running ? view->num_watermark_blocks : 0;
     uint32_t end = positions_to_end(view, c->request);
     uint64_t need = pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
-    *need_blocks = need + pass->outstanding + watermark;
+    *need_blocks = need + pass->outstanding;
     return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
 }
 

@@ -135,6 +135,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
+    r->num_overtakes = 0;
     r->steady.admission = s->num_admissions++;
     s->running[s->num_running++] = r;
     count_overtakes(s);

@@ -13,7 +13,8 @@
 #include "base/rng.h"
 #include "trace/synth_private.h"
 
-#define MAX_TOKENS UINT32_C(1073741823)   /* a prefix, a prompt and an output fit 32 bits together */
+/* A prefix, a prompt and an output fit 32 bits together. */
+#define MAX_TOKENS UINT32_C(1073741823)
 
 struct pkv_lengths {
     struct pkv_length law;       /* its trace is not kept */

@@ -147,8 +147,8 @@ static int read_prompt(struct found *f, struct pkv_err *err)
     if (pkv_json_peek(&f->fields.j) == PKV_JSON_NUMBER)
         return read_length(f, F_PROMPT, &f->prompt_length, err);
     if (pkv_json_peek(&f->fields.j) != PKV_JSON_ARRAY)
-        return pkv_fields_fail(&f->fields, F_PROMPT, err, "is neither a whole number of tokens nor a list of "
-                                            "segments");
+        return pkv_fields_fail(&f->fields, F_PROMPT, err, "is neither a whole number of tokens "
+                               "nor a list of segments");
     f->has_segments = true;
     if (pkv_json_enter_array(&f->fields.j, err) < 0)
         return -1;
@@ -183,7 +183,8 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
     case F_CACHE_SALT:    return pkv_fields_text(&f->fields, &t->salt, err);
     case F_SESSION:
     case F_DELAY_MS:
-    case F_N:             return pkv_fields_fail(&f->fields, (int)field, err, "is not supported by this version");
+    case F_N:
+        return pkv_fields_fail(&f->fields, (int)field, err, "is not supported by this version");
     case NUM_FIELDS:      break;
     }
     PKV_UNREACHABLE("a field of the list");
