@@ -14,7 +14,8 @@ struct longest_since {
     size_t num, capacity;
 };
 
-/* Times that a request gave itself up with nobody else running, since the last progress. */
+/* Times that a request gave itself up with nobody else running, since the last progress,
+ * arrival or abort. */
 struct lone_preemptions {
     uint64_t num;
     uint64_t progress;                   /* positions computed for the first time, all in all */
