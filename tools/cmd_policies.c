@@ -1,0 +1,96 @@
+/*
+ * cmd_policies.c - `pagedkv policies`: the choices a scheduler is made of. Made from the registry,
+ * so a new policy needs no edit here.
+ */
+#include "commands.h"
+#include "listing.h"
+#include "pagedkv/policy.h"
+
+static const struct cli_option options[] = {CLI_LISTING_OPTIONS};
+
+static void write_params_json(struct pkv_text *out, const struct pkv_policy_info *info)
+{
+    pkv_text_add(out, ", \"params\": [");
+    for (size_t i = 0; i < info->num_params; i++) {
+        const struct pkv_policy_param *p = &info->params[i];
+        pkv_text_add(out, i > 0 ? ", {" : "{");
+        cli_json_pair(out, "name", p->name);
+        pkv_text_add(out, ", ");
+        cli_json_pair(out, "summary", p->summary);
+        pkv_text_fmt(out, ", \"default\": %lld, \"min\": %lld, \"max\": %lld}",
+                     (long long)p->preset, (long long)p->min, (long long)p->max);
+    }
+    pkv_text_add(out, "]");
+}
+
+static void write_policy_json(struct pkv_text *out, enum pkv_choice choice,
+                              const struct pkv_policy_info *info)
+{
+    pkv_text_add(out, "  {");
+    cli_json_pair(out, "choice", pkv_choice_name(choice));
+    pkv_text_add(out, ", ");
+    cli_json_pair(out, "name", info->name);
+    pkv_text_add(out, ", ");
+    cli_json_pair(out, "summary", info->summary);
+    pkv_text_add(out, ", ");
+    cli_json_pair(out, "source", info->source);
+    write_params_json(out, info);
+    pkv_text_add(out, "}");
+}
+
+static void write_json(struct pkv_text *out)
+{
+    const char *comma = "[\n";
+    for (enum pkv_choice choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
+        size_t num;
+        const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
+        for (size_t i = 0; i < num; i++) {
+            pkv_text_add(out, comma);
+            write_policy_json(out, choice, list[i]);
+            comma = ",\n";
+        }
+    }
+    pkv_text_add(out, "\n]\n");
+}
+
+static void write_policy_line(struct pkv_text *out, const struct pkv_policy_info *info)
+{
+    struct pkv_text summary = {0};
+    pkv_text_add(&summary, info->summary);
+    for (size_t i = 0; i < info->num_params; i++)
+        pkv_text_fmt(&summary, "; %s (%lld): %s", info->params[i].name,
+                     (long long)info->params[i].preset, info->params[i].summary);
+    cli_list_line(out, "  ", 12, info->name, summary.failed ? info->summary : summary.text,
+                  info->source);
+    pkv_text_free(&summary);
+}
+
+static void write_text(struct pkv_text *out)
+{
+    for (enum pkv_choice choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
+        size_t num;
+        const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
+        pkv_text_fmt(out, "%s: %s\n", pkv_choice_name(choice), pkv_choice_summary(choice));
+        for (size_t i = 0; i < num; i++)
+            write_policy_line(out, list[i]);
+    }
+}
+
+static enum cli_exit run(int argc, char **argv)
+{
+    return cli_list(&cli_policies, argc, argv, write_json, write_text);
+}
+
+const struct cli_command cli_policies = {
+    .name = "policies",
+    .summary = "the policies there are, choice by choice",
+    .description =
+        "Lists every choice a scheduler is made of and the policies to choose from, the one that "
+        "preset vllm uses first. A policy is named in the scheduler section of a scenario "
+        "(scheduler: {admit: first_chunk}) or by --set scheduler.admit=first_chunk; its "
+        "parameters are keys beside it.",
+    .examples = "pagedkv policies\npagedkv policies --json\n",
+    .options = options,
+    .num_options = sizeof options / sizeof *options,
+    .run = run,
+};

@@ -1,0 +1,88 @@
+/*
+ * outdir.c - the directory of -o, made if missing and, when the run fails on its input, gone again.
+ *
+ * What was there before is measured first, as a length of the path: undoing is then removing the
+ * last part of the path until that length is reached. Only empty directories are ever removed.
+ */
+#include "outdir.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/out.h"
+
+static void cut_slashes(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+}
+
+/* Cut the last part off; false when there is none left. */
+static bool cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return false;
+    *slash = 0;
+    cut_slashes(path);
+    return true;
+}
+
+/* How much of path exists. */
+static int measure(const char *path, size_t *out, struct pkv_err *err)
+{
+    struct stat info;
+    char *part = pkv_strdup(path, err);
+    if (part == NULL)
+        return -1;
+    *out = 0;
+    do {
+        if (stat(part, &info) == 0) {
+            *out = strlen(part);
+            break;
+        }
+    } while (cut_last(part));
+    pkv_free(part);
+    return 0;
+}
+
+int cli_outdir_make(struct cli_outdir *dir, const char *path, struct pkv_err *err)
+{
+    memset(dir, 0, sizeof *dir);
+    if (path == NULL)
+        return 0;
+    if (path[0] == 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "-o: the name of the directory is empty");
+    dir->path = pkv_strdup(path, err);
+    if (dir->path == NULL)
+        return -1;
+    cut_slashes(dir->path);
+    if (measure(dir->path, &dir->kept_length, err) < 0)
+        return -1;
+    if (pkv_make_dir(dir->path, err) < 0) {
+        cli_outdir_unmake(dir);
+        return -1;
+    }
+    return 0;
+}
+
+void cli_outdir_unmake(struct cli_outdir *dir)
+{
+    if (dir->path == NULL)
+        return;
+    while (strlen(dir->path) > dir->kept_length) {
+        rmdir(dir->path);      /* fails on one that is not empty, which is then kept */
+        if (!cut_last(dir->path))
+            break;
+    }
+    dir->path[0] = 0;
+}
+
+void cli_outdir_free(struct cli_outdir *dir)
+{
+    pkv_free(dir->path);
+    dir->path = NULL;
+}

@@ -1,0 +1,22 @@
+/*
+ * outdir.h - the directory of -o, made if missing and, when the run fails on its input, gone again.
+ */
+#ifndef PKV_TOOLS_OUTDIR_H
+#define PKV_TOOLS_OUTDIR_H
+
+#include <stddef.h>
+
+#include "pagedkv/err.h"
+
+struct cli_outdir {
+    char *path;             /* owned; NULL = no directory */
+    size_t kept_length;     /* leading bytes of path that were there before */
+};
+
+/* Make path and its parents. path NULL = no directory. 0, or -1 with an error. */
+int cli_outdir_make(struct cli_outdir *dir, const char *path, struct pkv_err *err);
+/* Remove those directories that cli_outdir_make() made, if they are empty. */
+void cli_outdir_unmake(struct cli_outdir *dir);
+void cli_outdir_free(struct cli_outdir *dir);
+
+#endif

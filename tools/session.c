@@ -1,0 +1,236 @@
+/*
+ * session.c - one run from its scenario to its files and its summary.
+ *
+ * One question decides what becomes of the files: is the user's input at fault? Then (exit 2)
+ * nothing is left behind, neither a file nor a directory that this run made. In every other case,
+ * an interruption, a full disk, a run that can go on no more, what was done so far is kept.
+ */
+#include "session.h"
+
+#include <string.h>
+
+#include "interrupt.h"
+#include "outdir.h"
+#include "pagedkv/report.h"
+#include "terminal.h"
+
+struct session {
+    const struct cli_session_options *options;   /* borrowed */
+    struct pkv_scenario *scenario;               /* owned, as all below */
+    char *resolved;
+    struct pkv_traffic traffic;
+    struct cli_outdir dir;
+    struct pkv_metrics *metrics;
+    struct pkv_engine *engine;
+    struct cli_progress progress;
+    int64_t begin_ns;
+    bool kept;                                   /* the files have their names */
+    bool reads_stdin;
+};
+
+static bool should_stop(void *ctx)
+{
+    (void)ctx;
+    return cli_interrupted();
+}
+
+static int open_metrics(struct session *s, struct pkv_err *err)
+{
+    const struct cli_session_options *o = s->options;
+    const struct pkv_sched_config *sched = &s->scenario->sched;
+    if (cli_outdir_make(&s->dir, o->dir, err) < 0)
+        return -1;
+    struct pkv_metrics_config config = {
+        .dir = s->dir.path,
+        .files = o->files != 0 ? o->files
+                               : PKV_FILE_STEPS | PKV_FILE_REQUESTS | PKV_FILE_EVENTS |
+                                     PKV_FILE_SUMMARY | PKV_FILE_SCENARIO,
+        .every = o->every,
+        .on_change = o->on_change,
+        .block_size = sched->groups[0].block_size,
+        .num_gpu_blocks = sched->num_blocks + 1,
+        .target_ttft_ns = s->scenario->target_ttft_ns,
+        .target_itl_ns = s->scenario->target_itl_ns,
+    };
+    s->metrics = pkv_metrics_create(&config, err);
+    return s->metrics != NULL ? 0 : -1;
+}
+
+static int open_engine(struct session *s, struct pkv_err *err)
+{
+    struct pkv_engine_config config = {
+        .sched = s->scenario->sched,
+        .step_time = s->scenario->step_time,
+        .source = s->traffic.source,
+        .stuck_steps = 1,
+        .check = s->options->check,
+        .should_stop = should_stop,
+    };
+    config.sinks[config.num_sinks++] = pkv_metrics_sink(s->metrics);
+    cli_progress_begin(&s->progress, !s->options->quiet);
+    if (s->progress.on)
+        config.sinks[config.num_sinks++] = cli_progress_sink(&s->progress);
+    s->engine = pkv_engine_create(&config, err);
+    return s->engine != NULL ? 0 : -1;
+}
+
+static int open_session(struct session *s, const char *path, const struct cli_settings *settings,
+                        struct pkv_err *err)
+{
+    s->begin_ns = cli_now_ns();
+    s->scenario = pkv_scenario_load(path, settings->items, settings->num, err);
+    if (s->scenario == NULL)
+        return -1;
+    s->resolved = pkv_scenario_resolved(s->scenario, err);
+    if (s->resolved == NULL || pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
+        return -1;
+    return open_metrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
+}
+
+/* Files get their names, the summary is reckoned. */
+static int keep(struct session *s, struct pkv_err *err)
+{
+    char sha256[65];
+    pkv_scenario_sha256(s->resolved, sha256);
+    struct pkv_run_info info = {
+        .version = PKV_VERSION,
+        .seed = s->scenario->seed,
+        .scenario_sha256 = sha256,
+        .scenario_yaml = s->resolved,
+        .wall_ns = cli_now_ns() - s->begin_ns,
+    };
+    if (pkv_metrics_finish(s->metrics, pkv_engine_figures(s->engine), &info, err) < 0)
+        return -1;
+    s->kept = true;
+    return 0;
+}
+
+static enum cli_exit print_summary(struct session *s)
+{
+    struct pkv_series_point series[PKV_SERIES_POINTS];
+    struct pkv_report_style style = cli_style();
+    struct pkv_err err = {0};
+    const struct pkv_trace_notes *notes =
+        s->traffic.trace != NULL ? pkv_trace_notes(s->traffic.trace) : NULL;
+    size_t num_points = pkv_metrics_series(s->metrics, series, PKV_SERIES_POINTS);
+    char *text = pkv_report_summary(s->scenario, pkv_metrics_summary(s->metrics), series,
+                                    num_points, notes, &style, &err);
+    if (text == NULL)
+        return cli_report(&err);
+    enum cli_exit status = cli_write(text, strlen(text));
+    pkv_report_free(text);
+    return status;
+}
+
+static void close_session(struct session *s)
+{
+    pkv_engine_destroy(s->engine);
+    pkv_metrics_destroy(s->metrics);
+    if (!s->kept)
+        cli_outdir_unmake(&s->dir);
+    cli_outdir_free(&s->dir);
+    pkv_traffic_close(&s->traffic);
+    pkv_scenario_free_text(s->resolved);
+    pkv_scenario_destroy(s->scenario);
+}
+
+/* First sentence only under --quiet. */
+static void say_diagnosis(const struct session *s)
+{
+    const char *text = pkv_engine_figures(s->engine)->diagnosis;
+    size_t length = strlen(text);
+    if (s->options->quiet) {
+        const char *end = strstr(text, ". ");
+        length = strcspn(text, "\n");
+        if (end != NULL && (size_t)(end - text) < length)
+            length = (size_t)(end - text);
+    }
+    fprintf(stderr, "pagedkv: %.*s\n", (int)length, text);
+}
+
+static enum cli_exit say_interrupted(const struct session *s)
+{
+    const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
+    fprintf(stderr, "pagedkv: interrupted after %llu steps", (unsigned long long)f->num_steps);
+    if (s->kept && s->options->dir != NULL)
+        fprintf(stderr, "; what was done until then is kept in %s", s->options->dir);
+    fputc('\n', stderr);
+    return CLI_UNFINISHED;
+}
+
+static enum cli_exit say_outcome(const struct session *s)
+{
+    switch (pkv_engine_figures(s->engine)->outcome) {
+    case PKV_OUTCOME_DONE:
+        /* A standard input that was made to end looks like one that ended. */
+        return s->reads_stdin && cli_interrupted() ? say_interrupted(s) : CLI_DONE;
+    case PKV_OUTCOME_STUCK:
+    case PKV_OUTCOME_LIVELOCK:
+        say_diagnosis(s);
+        return CLI_UNFINISHED;
+    case PKV_OUTCOME_INTERRUPTED:
+    case PKV_OUTCOME_MAX_STEPS:
+        return say_interrupted(s);
+    }
+    return CLI_UNFINISHED;
+}
+
+/* The run ended with an error. */
+static enum cli_exit fail(struct session *s, const struct pkv_err *err)
+{
+    struct pkv_err again = {0};
+    if (err->code == PKV_ERR_INPUT && s->reads_stdin && cli_interrupted())   /* a row cut short */
+        return keep(s, &again) < 0 ? cli_report(&again) : say_interrupted(s);
+    enum cli_exit status = cli_report(err);
+    if (err->code != PKV_ERR_INPUT && keep(s, &again) == 0 && s->options->dir != NULL)
+        fprintf(stderr, "pagedkv: what was done until then is kept in %s\n", s->options->dir);
+    return status;
+}
+
+static enum cli_exit go(struct session *s)
+{
+    struct pkv_err err = {0};
+    enum cli_exit printed = CLI_DONE;
+    s->reads_stdin = s->scenario->is_trace && strcmp(s->scenario->trace, "-") == 0;
+    cli_interrupt_begin(s->reads_stdin);
+    int rc = pkv_engine_run(s->engine, &err);
+    cli_interrupt_end();
+    cli_progress_end(&s->progress);
+    if (rc < 0)
+        return fail(s, &err);
+    if (keep(s, &err) < 0)
+        return cli_report(&err);
+    if (!s->options->quiet)
+        printed = print_summary(s);
+    enum cli_exit outcome = say_outcome(s);
+    return outcome != CLI_DONE ? outcome : printed;
+}
+
+static bool has_sense(const struct cli_command *command, const struct cli_session_options *o)
+{
+    const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"
+                     : o->on_change ? "--on-change" : NULL;
+    if (o->dir != NULL || flag == NULL)
+        return true;
+    cli_wrong_use(command, "%s is about files, and no -o DIR says where to write them", flag);
+    return false;
+}
+
+enum cli_exit cli_session_run(const struct cli_command *command, const char *path,
+                              struct cli_session_options *options)
+{
+    struct session s = {.options = options};
+    struct pkv_err err = {0};
+    enum cli_exit status = CLI_WRONG;
+    if (has_sense(command, options)) {
+        if (cli_settings_append(&options->flags, &options->sets, &err) < 0 ||
+            open_session(&s, path, &options->flags, &err) < 0)
+            status = cli_report(&err);
+        else
+            status = go(&s);
+    }
+    close_session(&s);
+    cli_settings_free(&options->flags);
+    cli_settings_free(&options->sets);
+    return status;
+}

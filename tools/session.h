@@ -1,0 +1,52 @@
+/*
+ * session.h - one run from its scenario to its files and its summary; what `run` and `replay`
+ * have in common.
+ */
+#ifndef PKV_TOOLS_SESSION_H
+#define PKV_TOOLS_SESSION_H
+
+#include "cli.h"
+#include "pagedkv/metrics.h"
+
+/* Values of the options that both commands take. */
+struct cli_session_options {
+    const char *dir;             /* NULL = write no files */
+    unsigned files;              /* of enum pkv_file; 0 = all */
+    bool quiet, check, on_change;
+    uint64_t every;              /* 0 = not given */
+    struct cli_settings flags;   /* owned: keys from flags */
+    struct cli_settings sets;    /* owned: keys from --set, which win over flags */
+};
+
+/* Rows for a command's table whose values begin with a struct cli_session_options. */
+#define CLI_SESSION_AT(field) offsetof(struct cli_session_options, field)
+#define CLI_SESSION_OPTIONS                                                                      \
+    {.name = "output", .letter = 'o', .arg = "DIR", .fallback = "no files are written",          \
+     .help = "write the files of the run to DIR, which is made if missing; files of the same "   \
+             "names are replaced", .kind = CLI_WORD, .offset = CLI_SESSION_AT(dir)},             \
+    {.name = "files", .arg = "LIST", .fallback = "all of them",                                  \
+     .help = "write only these: steps,requests,events,summary,scenario", .kind = CLI_APPLY,      \
+     .apply = cli_apply_files},                                                                  \
+    {.name = "every", .arg = "N", .fallback = "1", .help = "keep every Nth row of steps.csv",    \
+     .kind = CLI_COUNT, .offset = CLI_SESSION_AT(every)},                                        \
+    {.name = "on-change", .help = "keep a row of steps.csv only if a count in it differs from "  \
+     "the last kept row", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(on_change)},              \
+    {.name = "set", .arg = "KEY=VALUE",                                                          \
+     .help = "set a key of the scenario (scheduler.watermark=0.1); wins over everything else; "  \
+             "may be given many times", .kind = CLI_APPLY, .apply = cli_apply_set},              \
+    {.name = "seed", .arg = "N", .fallback = "1", .help = "seed of everything that is drawn",    \
+     .kind = CLI_KEY, .key = "traffic.seed", .offset = CLI_SESSION_AT(flags)},                   \
+    {.name = "check", .help = "recount every invariant after each step; a broken one ends the "  \
+     "run with its id and both numbers", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(check)},   \
+    {.name = "quiet", .letter = 'q', .help = "print nothing but errors", .kind = CLI_SWITCH,     \
+     .offset = CLI_SESSION_AT(quiet)}
+
+int cli_apply_files(void *values, const char *arg, struct pkv_err *err);
+int cli_apply_set(void *values, const char *arg, struct pkv_err *err);
+
+/* Run it, print what is to be printed, free the options.
+ *   path     scenario file; NULL = the settings are all there is */
+enum cli_exit cli_session_run(const struct cli_command *command, const char *path,
+                              struct cli_session_options *options);
+
+#endif
