@@ -167,6 +167,10 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
                               const struct pkv_hit *hit, uint32_t num_tokens,
                               uint32_t num_positions);
 
+/* One position more, as pkv_cache_grow() would give it, for a sequence that shares no partly filled
+ * block. The caller knows that the block it may take is free. */
+void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq);
+
 /* Many sequences at once went on by one position each in blocks that they have; their own counts
  * are brought up to date later, before anything else is done with them, by catch_up. */
 void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences);

@@ -47,7 +47,7 @@ size_t pkv_err_format(const struct pkv_err *err, char *out, size_t size);
 
 /* Called by PKV_ASSERT: prints nothing below tools/, but leaves the sentence for a debugger and
  * a core dump in pkv_assert_text, then aborts. */
-_Noreturn void pkv_assert_failed(const char *file, int line, const char *what);
+void pkv_assert_failed(const char *file, int line, const char *what) __attribute__((noreturn));
 
 /* On in every build: a wrong program stops where it is wrong. */
 #define PKV_ASSERT(cond) \

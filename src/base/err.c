@@ -80,7 +80,7 @@ size_t pkv_err_format(const struct pkv_err *err, char *out, size_t size)
     return length < 0 ? 0 : (size_t)length;
 }
 
-_Noreturn void pkv_assert_failed(const char *file, int line, const char *what)
+void pkv_assert_failed(const char *file, int line, const char *what)
 {
     snprintf(pkv_assert_text, sizeof pkv_assert_text, "%s:%d: %s", file, line, what);
     abort();

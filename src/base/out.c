@@ -178,12 +178,17 @@ void pkv_out_json_text(struct pkv_out *out, const char *text)
     pkv_out_char(out, '"');
 }
 
+int pkv_out_check(const struct pkv_out *out, struct pkv_err *err)
+{
+    if (out && out->failure)
+        return fail_with_path(err, PKV_ERR_IO, out->path, "writing failed", out->failure);
+    return 0;
+}
+
 int pkv_out_flush(struct pkv_out *out, struct pkv_err *err)
 {
     empty_buffer(out);
-    if (out->failure)
-        return fail_with_path(err, PKV_ERR_IO, out->path, "writing failed", out->failure);
-    return 0;
+    return pkv_out_check(out, err);
 }
 
 int pkv_out_commit(struct pkv_out *out, struct pkv_err *err)

@@ -18,7 +18,7 @@ struct pkv_out;
 /* Open DIR/NAME for writing (dir NULL = name is the whole path; name "-" = standard output, which
  * is never renamed). errors: PKV_ERR_INPUT when it cannot be made, PKV_ERR_MEMORY. */
 struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *err);
-/* Write errors are kept and reported by flush or commit: callers need not look each time. */
+/* Write errors are kept and reported by check, flush or commit: callers need not look each time. */
 void pkv_out_bytes(struct pkv_out *out, const char *bytes, size_t length);
 void pkv_out_text(struct pkv_out *out, const char *text);
 void pkv_out_char(struct pkv_out *out, char c);
@@ -28,7 +28,9 @@ void pkv_out_u64(struct pkv_out *out, uint64_t n);
 void pkv_out_csv_row(struct pkv_out *out, const int64_t *values, size_t num);
 /* A JSON string with its quotes; text that is not UTF-8 is kept readable as \u00XX of its bytes. */
 void pkv_out_json_text(struct pkv_out *out, const char *text);
-int pkv_out_flush(struct pkv_out *out, struct pkv_err *err);    /* -1 PKV_ERR_IO: disk full ... */
+/* Has a write failed so far? 0, or -1 with PKV_ERR_IO: disk full ... NULL is fine. */
+int pkv_out_check(const struct pkv_out *out, struct pkv_err *err);
+int pkv_out_flush(struct pkv_out *out, struct pkv_err *err);
 /* Flush, close, rename. The object is gone in every case. */
 int pkv_out_commit(struct pkv_out *out, struct pkv_err *err);
 /* Close and remove what was written. NULL is fine. */

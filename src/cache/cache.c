@@ -215,6 +215,19 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
     return PKV_ALLOC_OK;
 }
 
+void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq)
+{
+    uint32_t in_block = seq->num_computed_tokens++ % cache->block_size;
+    cache->num_stored++;
+    for (uint32_t g = 0; in_block == 0 && g < cache->num_groups; g++) {
+        struct pkv_table *table = &seq->tables[g];
+        PKV_ASSERT(table->num < table->capacity);
+        cache_take(cache, 1, &table->ids[table->num++]);
+    }
+    if (in_block + 1 == cache->block_size && cache->publish == PKV_PUBLISH_ALLOC)
+        pkv_cache_publish(cache, seq);
+}
+
 void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences)
 {
     cache->num_stored += num_sequences;

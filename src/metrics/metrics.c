@@ -143,7 +143,10 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
     if (m->steps)
         write_row(m, row);
     request_log_advance(&m->request_log, row->time_ns);
-    return 0;
+    /* A full disk ends the run now, not when all is computed. */
+    if (pkv_out_check(m->steps, err) < 0 || pkv_out_check(m->requests, err) < 0)
+        return -1;
+    return pkv_out_check(m->events, err);
 }
 
 static void on_gap(void *ctx, int64_t gap_ns)

@@ -1,6 +1,6 @@
 /*
- * plan.c - one step's decisions as a plain value. Two slots take turns, so that a plan lives until
- * the plan after the next is made.
+ * plan.c - one step's decisions as a plain value: entries come in and are taken out again, and the
+ * sums go with them.
  */
 #include "base/alloc.h"
 #include "sched/sched_private.h"
@@ -64,41 +64,4 @@ uint32_t plan_cancel(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     count(plan, &gone, UINT64_MAX);   /* minus, modulo 2^64 */
     s->budget += gone.num_tokens;
     return gone.num_tokens;
-}
-
-static struct pkv_plan *begin(struct pkv_sched *s)
-{
-    struct pkv_plan *plan = &s->slots[s->num_plans & 1].plan;
-    *plan = (struct pkv_plan){
-        .number = s->num_plans,
-        .entries = plan->entries,
-        .admissions = plan->admissions,
-        .preemptions = plan->preemptions,
-        .finished = plan->finished,
-    };
-    s->num_plans++;
-    s->budget = s->max_budget;
-    s->view.step = plan->number;
-    pkv_cache_clear_evicted(s->cache);
-    sched_update_view(s);
-    return plan;
-}
-
-int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *err)
-{
-    struct pkv_plan *plan = begin(s);
-    if (plan_reserve(s, plan, s->num_running, err) < 0)
-        return -1;
-    struct pkv_mix mix = s->config.policies.mix->choose(&s->view);
-    if (mix.grow)
-        sched_grow_running(s, plan);
-    else
-        steady_leave_all(s, plan);   /* they do not go on in this step */
-    if (plan->num_preemptions > 0)
-        plan->limit = PKV_LIMIT_PREEMPTED;   /* what was given up must not be taken by a newcomer */
-    else if (mix.admit && sched_admit_waiting(s, plan, err) < 0)
-        return -1;
-    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
-    *out = plan;
-    return 0;
 }

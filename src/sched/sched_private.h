@@ -23,6 +23,7 @@ struct bucket {
 struct steady {
     struct bucket *buckets;               /* [block_size], owned */
     uint32_t block_size;
+    bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
     bool in_step;                         /* positions have grown, tokens not yet */
     uint64_t num;

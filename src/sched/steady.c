@@ -26,6 +26,8 @@ int steady_init(struct pkv_sched *s, struct pkv_err *err)
 {
     struct steady *t = &s->steady;
     t->block_size = s->config.groups[0].block_size;
+    t->visits_filled = s->config.prefix_cache &&
+                       s->config.policies.publish->when == PKV_PUBLISH_ALLOC && t->block_size > 1;
     t->buckets = pkv_alloc(t->block_size, sizeof(*t->buckets), err);
     return t->buckets ? 0 : -1;
 }
@@ -147,10 +149,10 @@ static bool all_come_first(const struct pkv_sched *s)
 static size_t list_due(struct steady *t)
 {
     struct pkv_request *a = t->buckets[t->clock % t->block_size].first;
-    struct pkv_request *b = t->buckets[(t->clock + 1) % t->block_size].first;
+    struct pkv_request *b = NULL;
     size_t num = 0;
-    if (t->block_size == 1)
-        b = NULL;   /* the same list */
+    if (t->visits_filled)
+        b = t->buckets[(t->clock + 1) % t->block_size].first;
     while (a || b) {
         bool take_a = a && (!b || a->steady.admission < b->steady.admission);
         struct pkv_request **next = take_a ? &a : &b;
@@ -163,9 +165,7 @@ static size_t list_due(struct steady *t)
 static void grow_due(struct pkv_sched *s, struct pkv_request *r)
 {
     refresh(s, r);
-    enum pkv_alloc grown =
-        pkv_cache_grow(s->cache, &r->seq, NULL, 1, r->seq.num_computed_tokens + 1);
-    PKV_ASSERT(grown == PKV_ALLOC_OK);
+    pkv_cache_extend(s->cache, &r->seq);
     uint32_t num_blocks = 0;
     for (uint32_t g = 0; g < s->config.num_groups; g++)
         num_blocks += r->seq.tables[g].num;
