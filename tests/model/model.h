@@ -1,0 +1,133 @@
+/*
+ * model.h - the whole simulator once more, slow and obvious, to hold the fast one against.
+ *
+ * Every token is spelled out as (origin, position). A block's identity is the list of all tokens up
+ * to its end, and two are equal when the lists are. Queues are linked lists that are walked; what
+ * can be counted is counted again each time. Nothing is remembered from one look to the next. From
+ * the product come two plain values, the request's specification and the configuration, and no
+ * code: policies are known by their names.
+ *
+ * Source of the rules: vllm/v1/core/sched/scheduler.py and vllm/v1/core/block_pool.py.
+ */
+#ifndef TESTS_MODEL_H
+#define TESTS_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pagedkv/model.h"
+#include "pagedkv/request.h"
+#include "pagedkv/sched.h"
+
+/* Words of the policies, as a scenario spells them. */
+enum model_order { MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY };
+enum model_admit { MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX };
+enum model_preempt { MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY };
+enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
+
+/* max_... and ..._threshold: UINT32_MAX = without limit. */
+struct model_config {
+    enum model_order order;
+    enum model_admit admit;
+    enum model_preempt preempt;
+    enum model_requeue requeue;
+    bool skip_blocked;               /* on_blocked: skip */
+    int64_t max_overtakes;           /* with skip_blocked; 0 = any number */
+    bool publish_computed;           /* else when allocated */
+    bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
+    bool chunked_prefill;
+    bool prefix_cache;
+    bool unhashed_to_head;
+    bool drop_cancelled;             /* priority_victim: safe */
+    bool reject_oversized;
+    uint32_t block_size, num_blocks, num_watermark_blocks;
+    uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
+    uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
+    struct pkv_step_time step_time;
+    bool every_step;
+    uint32_t stuck_steps;
+    uint64_t max_steps;              /* 0 = no limit */
+    int64_t log_step_ns;             /* step number of a log line = time / this */
+    bool log_blocks;                 /* log queues, block ids and evictions too */
+};
+
+/* Take over a scheduler's configuration, policies by name. What goes on in time is left alone. */
+void model_config_read(struct model_config *out, const struct pkv_sched_config *sched);
+
+/* One step as steps.csv has it; columns named as there. */
+struct model_row {
+    int64_t step, time_ns, dur_ns, waiting, running, free_blocks, used_blocks, cached_blocks,
+            free_blocks_end, admitted, resumed, preempted, finished, rejected, aborted,
+            preemptions_total, sched_tokens, prefill_tokens, decode_tokens, recomputed_tokens,
+            hit_tokens, evicted_blocks, stored_tokens, context_tokens, swapped_out_blocks,
+            swapped_in_blocks, max_gap_ns, limit;
+};
+
+enum model_status {
+    MODEL_WAITING, MODEL_RUNNING, MODEL_PREEMPTED, MODEL_COMPLETED, MODEL_ABORTED, MODEL_REJECTED,
+    MODEL_UNFINISHED
+};
+const char *model_status_name(enum model_status status);
+
+/* origin and position; the first item of a text stands for its salt and adapter. */
+struct model_token { uint64_t origin, position; };
+
+struct model_block;
+
+struct model_request {
+    char *id;                        /* owned */
+    uint64_t row;
+    int64_t arrival_ns, abort_ns, priority;
+    int64_t admitted_ns, first_token_ns, last_token_ns, finish_ns, max_gap_ns;
+    uint32_t num_prompt, num_output, max_tokens, num_emitted;
+    bool emits_nothing;
+    uint64_t output_origin;
+    uint32_t output_first;
+    enum model_status status;
+    bool was_preempted;
+    bool fronted, tailed;            /* put at an end of the queue, past its order */
+    struct model_token *text;        /* [1 + num_known], owned */
+    uint32_t num_known, num_computed, num_highest;
+    struct model_block **table;      /* [num_table], owned; borrowed blocks */
+    uint32_t num_table;
+    uint32_t num_hit, num_preemptions, peak_blocks;
+    uint64_t num_recomputed;
+    int64_t num_overtakes;
+    bool gone;                       /* ended and told */
+    struct model_request *prev, *next;       /* place in waiting or running */
+};
+
+struct model_totals {
+    uint64_t num_steps, arrived, completed, rejected, aborted, unfinished;
+    uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
+    uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
+    uint64_t preemptions, allocated, released, evicted;
+    int64_t first_arrival_ns, end_ns;        /* PKV_NO_TIME when there is none */
+    bool stuck;
+};
+
+struct model;
+
+/* Requests in the order in which they arrive; specs and what they point to outlive the model.
+ * Memory that runs out aborts, here as everywhere in the model. */
+struct model *model_create(const struct model_config *config, const struct pkv_request_spec *specs,
+                           size_t num_specs);
+void model_destroy(struct model *m);
+
+/* Run until the next step that has a row. False at the end of the run. */
+bool model_next(struct model *m);
+/* Of the step that model_next() stopped at. The line ends without a newline. */
+const struct model_row *model_row(const struct model *m);
+const char *model_line(const struct model *m);
+
+/* End the run here: whoever is live is unfinished. */
+void model_stop(struct model *m);
+/* Requests that have ended so far, in that order; those of one step as they were scheduled. */
+size_t model_num_ended(const struct model *m);
+const struct model_request *model_ended(const struct model *m, size_t i);
+struct model_totals model_totals(const struct model *m);
+size_t model_num_waiting(const struct model *m);
+size_t model_num_running(const struct model *m);
+
+#endif

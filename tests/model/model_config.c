@@ -1,0 +1,57 @@
+/*
+ * model_config.c - a scheduler's configuration read by the words its policies are called.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_private.h"
+
+/* Place of a word in a list; a word the model does not know ends the test. */
+static int word(const char *name, const char *const *words, int num)
+{
+    for (int i = 0; i < num; i++)
+        if (strcmp(name, words[i]) == 0)
+            return i;
+    abort();
+}
+
+#define WORD(name, ...)                                                        \
+    word((name), (const char *const[]){ __VA_ARGS__ },                         \
+         (int)(sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *)))
+
+static uint32_t or_unlimited(uint32_t n)
+{
+    return n > 0 ? n : UINT32_MAX;
+}
+
+static void read_policies(struct model_config *out, const struct pkv_policies *p)
+{
+    out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority");
+    out->admit = (enum model_admit)WORD(p->admit->info.name, "whole_prompt", "first_chunk",
+                                        "reserve_max");
+    out->preempt = (enum model_preempt)WORD(p->preempt->info.name, "newest", "priority");
+    out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
+    out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip") == 1;
+    out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
+    out->max_overtakes = p->on_blocked_param;
+}
+
+void model_config_read(struct model_config *out, const struct pkv_sched_config *s)
+{
+    read_policies(out, &s->policies);
+    out->skip_blocked_prefill = s->blocked_prefill == PKV_BLOCKED_PREFILL_SKIP;
+    out->chunked_prefill = s->enable_chunked_prefill;
+    out->prefix_cache = s->prefix_cache;
+    out->unhashed_to_head = s->unhashed_free == PKV_END_HEAD;
+    out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
+    out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
+    out->block_size = s->groups[0].block_size;
+    out->num_blocks = s->num_blocks;
+    out->first_block_id = 1;
+    out->num_watermark_blocks =
+        (uint32_t)(s->watermark * (double)(s->num_blocks + (s->has_null_block ? 1 : 0)));
+    out->max_num_seqs = or_unlimited(s->max_num_seqs);
+    out->max_num_batched_tokens = or_unlimited(s->max_num_batched_tokens);
+    out->long_prefill_token_threshold = or_unlimited(s->long_prefill_token_threshold);
+    out->max_model_len = or_unlimited(s->max_model_len);
+}

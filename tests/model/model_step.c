@@ -1,0 +1,252 @@
+/*
+ * model_step.c - one step, as the scheduler's source reads: walk the running, give up a victim when
+ * blocks run short, admit only if nobody was given up, then bring the tokens out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_private.h"
+
+uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
+{
+    uint64_t size = m->config.block_size;
+
+    if (num_positions > m->config.max_model_len)
+        num_positions = m->config.max_model_len;
+    return (uint32_t)((num_positions + size - 1) / size);
+}
+
+/* Does w, who waits already, stay before r? Those put at the front stay before everybody, those put
+ * at the tail past an order of priorities behind everybody. */
+static bool stays_before(const struct model *m, const struct model_request *w,
+                         const struct model_request *r)
+{
+    if (w->fronted || r->tailed)
+        return true;
+    if (w->tailed)
+        return false;
+    if (m->config.order == MODEL_ORDER_PRIORITY && w->priority != r->priority)
+        return w->priority < r->priority;
+    return m->config.requeue != MODEL_REQUEUE_BY_ORDER || w->row < r->row;
+}
+
+/* Behind those that stay before it: behind all its equals, or by row under requeue: by_order. */
+void model_join(struct model *m, struct model_request *r)
+{
+    struct model_request *w = m->waiting;
+
+    while (w != NULL && stays_before(m, w, r))
+        w = w->next;
+    if (w == NULL)
+        DL_APPEND(m->waiting, r);
+    else
+        DL_PREPEND_ELEM(m->waiting, w, r);
+}
+
+void model_put_front(struct model *m, struct model_request *r)
+{
+    r->fronted = true;
+    DL_PREPEND(m->waiting, r);
+}
+
+static void wait_again(struct model *m, struct model_request *r)
+{
+    r->tailed = m->config.requeue == MODEL_REQUEUE_TAIL && m->config.order != MODEL_ORDER_FCFS;
+    if (m->config.requeue == MODEL_REQUEUE_FRONT)
+        model_put_front(m, r);
+    else
+        model_join(m, r);
+}
+
+static struct model_request *pick_victim(const struct model *m)
+{
+    struct model_request *victim = m->running;
+
+    for (struct model_request *r = m->running; r != NULL; r = r->next)
+        if (m->config.preempt == MODEL_PREEMPT_NEWEST || r->priority > victim->priority ||
+            (r->priority == victim->priority && r->row > victim->row))
+            victim = r;
+    return victim;
+}
+
+/* Take a request out of this step. Its tokens go back to the budget.
+ *   returns  true when it was in */
+static bool cancel_entry(struct model *m, const struct model_request *r, uint32_t *budget)
+{
+    size_t i = 0;
+
+    while (i < m->num_entries && m->entries[i].request != r)
+        i++;
+    if (i == m->num_entries)
+        return false;
+    *budget += m->entries[i].num_tokens;
+    memmove(&m->entries[i], &m->entries[i + 1],
+            (m->num_entries - i - 1) * sizeof *m->entries);
+    m->num_entries--;
+    return true;
+}
+
+static void preempt(struct model *m, struct model_request *r)
+{
+    if (m->config.drop_cancelled)
+        model_unpublish(m, r, r->num_computed);
+    model_release(m, r);
+    DL_DELETE(m->running, r);
+    r->num_computed = 0;
+    r->num_preemptions++;
+    r->was_preempted = true;
+    r->status = MODEL_PREEMPTED;
+    wait_again(m, r);
+    m->preempted[m->num_preempted++] = r;
+}
+
+static uint32_t tokens_wanted(const struct model *m, const struct model_request *r,
+                              uint32_t budget)
+{
+    uint32_t num = r->num_known - r->num_computed;
+    uint32_t room = m->config.max_model_len - 1;
+
+    if (num > m->config.long_prefill_token_threshold)
+        num = m->config.long_prefill_token_threshold;
+    if (num > budget)
+        num = budget;
+    room = room > r->num_computed ? room - r->num_computed : 0;
+    return num < room ? num : room;
+}
+
+static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
+{
+    uint32_t end = r->num_computed + num;
+
+    m->entries[m->num_entries++] = (struct model_entry){
+        .request = r, .num_tokens = num, .first = r->num_computed,
+        .num_blocks_before = r->num_table };
+    while (r->num_table < wanted)
+        model_take_new(m, r);
+    if (!m->config.publish_computed)
+        model_publish(m, r, end < r->num_known ? end : r->num_known);
+}
+
+/* Grow the request at *index, giving up others while blocks are short.
+ *   returns  false when it had to give up itself: the walk ends */
+static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
+                 size_t *index)
+{
+    uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+
+    while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
+        struct model_request *victim = pick_victim(m);
+
+        if (cancel_entry(m, victim, budget))
+            --*index;
+        preempt(m, victim);
+        if (victim == r)
+            return false;
+    }
+    give_tokens(m, r, num, wanted);
+    *budget -= num;
+    return true;
+}
+
+static struct model_request *running_at(const struct model *m, size_t index)
+{
+    struct model_request *r = m->running;
+
+    while (r != NULL && index-- > 0)
+        r = r->next;
+    return r;
+}
+
+static void walk_running(struct model *m, uint32_t *budget)
+{
+    struct model_request *r;
+
+    for (size_t i = 0; *budget > 0 && (r = running_at(m, i)) != NULL; i++) {
+        uint32_t num = tokens_wanted(m, r, *budget);
+
+        if (num > 0 && !grow(m, r, num, budget, &i))
+            return;
+    }
+}
+
+/* Positions that were computed once already. */
+static uint32_t count_recomputed(const struct model_entry *e)
+{
+    uint32_t end = e->first + e->num_tokens, highest = e->request->num_highest;
+
+    end = end < highest ? end : highest;
+    return end > e->first ? end - e->first : 0;
+}
+
+/* Positions grow before the model runs. */
+static void count_entry(struct model *m, const struct model_entry *e)
+{
+    struct model_request *r = e->request;
+    uint32_t again = count_recomputed(e);
+
+    r->num_computed = e->first + e->num_tokens;
+    if (r->num_computed > r->num_highest)
+        r->num_highest = r->num_computed;
+    r->num_recomputed += again;
+    m->row.sched_tokens += e->num_tokens;
+    m->row.recomputed_tokens += again;
+    m->row.context_tokens += r->num_computed;
+    if (e->num_tokens > 1)
+        m->row.prefill_tokens += e->num_tokens;
+    else
+        m->row.decode_tokens++;
+}
+
+void model_schedule(struct model *m)
+{
+    uint32_t budget = m->config.max_num_batched_tokens;
+
+    walk_running(m, &budget);
+    if (m->num_preempted > 0)
+        m->limit = PKV_LIMIT_PREEMPTED;
+    else
+        model_admit(m, &budget);
+    for (size_t i = 0; i < m->num_entries; i++)
+        count_entry(m, &m->entries[i]);
+    m->free_sched = model_count_free(m);
+}
+
+static void emit(struct model *m, struct model_request *r, int64_t end_ns)
+{
+    r->text[1 + r->num_known] = (struct model_token){
+        r->output_origin, (uint64_t)r->output_first + r->num_emitted };
+    r->num_known++;
+    r->num_emitted++;
+    m->num_generated++;
+    if (r->first_token_ns == PKV_NO_TIME) {
+        r->first_token_ns = end_ns;
+    } else {
+        int64_t gap = end_ns - r->last_token_ns;
+
+        r->max_gap_ns = gap > r->max_gap_ns ? gap : r->max_gap_ns;
+        m->row.max_gap_ns = gap > m->row.max_gap_ns ? gap : m->row.max_gap_ns;
+    }
+    r->last_token_ns = end_ns;
+}
+
+void model_commit(struct model *m, int64_t end_ns)
+{
+    for (size_t i = 0; i < m->num_entries; i++) {
+        struct model_request *r = m->entries[i].request;
+
+        if (m->config.publish_computed)
+            model_publish(m, r, r->num_computed);
+        if (r->num_computed < r->num_known)
+            continue;
+        if (!r->emits_nothing)
+            emit(m, r, end_ns);
+        if (!r->emits_nothing && r->num_emitted < r->num_output &&
+            r->num_known < m->config.max_model_len)
+            continue;
+        model_release(m, r);
+        DL_DELETE(m->running, r);
+        r->status = MODEL_COMPLETED;
+        r->finish_ns = end_ns;
+        m->finished[m->num_finished++] = r;
+    }
+}

@@ -1,0 +1,268 @@
+/*
+ * random_run.c - see random_run.h.
+ */
+#include "random_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* splitmix64 (Steele, Lea, Flood 2014) */
+static uint64_t next(struct random_run *run)
+{
+    uint64_t z = run->state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint32_t below(struct random_run *run, uint32_t n)
+{
+    return (uint32_t)(next(run) % n);
+}
+
+static uint32_t between(struct random_run *run, uint32_t low, uint32_t high)
+{
+    return low + below(run, high - low + 1);
+}
+
+/* True in n of 100 cases. */
+static bool chance(struct random_run *run, uint32_t n)
+{
+    return below(run, 100) < n;
+}
+
+static void choose(struct random_run *run, enum pkv_choice choice, const char *name)
+{
+    const struct pkv_policy_info *info = pkv_policy_find(choice, name);
+
+    if (info == NULL) {
+        fprintf(stderr, "no policy %s\n", name);
+        abort();
+    }
+    pkv_policies_set(&run->sched.policies, choice, info);
+}
+
+/* The first of every choice, then those of the engine's two queues or a free mix. */
+static void draw_policies(struct random_run *run)
+{
+    static const char *const orders[] = { "fcfs", "priority" };
+    static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max" };
+    static const char *const preempts[] = { "newest", "priority" };
+    static const char *const requeues[] = { "front", "by_order", "tail" };
+    bool mixed = chance(run, 50);
+    uint32_t queue = below(run, 2), num;
+
+    for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
+        size_t num_known;
+
+        choose(run, (enum pkv_choice)choice,
+               pkv_policy_list((enum pkv_choice)choice, &num_known)[0]->name);
+    }
+    choose(run, PKV_CHOICE_ORDER, orders[queue]);
+    choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 2) : queue]);
+    choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
+    num = below(run, 10);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 5 ? 0 : num < 8 ? 1 : 2]);
+    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
+    run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
+    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
+}
+
+static void draw_config(struct random_run *run)
+{
+    static const double watermarks[] = { 0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.6 };
+    struct pkv_sched_config *c = &run->sched;
+
+    c->num_blocks = between(run, 3, chance(run, 50) ? 10 : 40);
+    c->num_groups = 1;
+    c->groups[0] = (struct pkv_group_config){ &pkv_group_full, between(run, 1, 8) };
+    c->prefix_cache = chance(run, 75);
+    c->has_null_block = chance(run, 50);
+    c->max_num_seqs = chance(run, 50) ? 0 : between(run, 1, 6);
+    c->max_num_batched_tokens = chance(run, 30) ? 0 : between(run, 1, 40);
+    c->long_prefill_token_threshold = chance(run, 70) ? 0 : between(run, 1, 12);
+    c->max_model_len = chance(run, 60) ? 0 : between(run, 2, 60);
+    c->enable_chunked_prefill = chance(run, 70);
+    c->watermark = watermarks[below(run, 7)];
+    c->unhashed_free = chance(run, 50) ? PKV_END_HEAD : PKV_END_TAIL;
+    c->blocked_prefill = chance(run, 50) ? PKV_BLOCKED_PREFILL_STOP : PKV_BLOCKED_PREFILL_SKIP;
+    c->priority_victim = chance(run, 50) ? PKV_PRIORITY_VICTIM_VLLM : PKV_PRIORITY_VICTIM_SAFE;
+    c->oversized = chance(run, 60) ? PKV_OVERSIZED_REJECT : PKV_OVERSIZED_WAIT;
+    run->every_step = chance(run, 50);
+    run->stuck_steps = between(run, 1, 3);
+}
+
+static void draw_step_time(struct random_run *run)
+{
+    struct pkv_step_time *t = &run->step_time;
+
+    t->law = chance(run, 50) ? PKV_STEP_TIME_FIXED : PKV_STEP_TIME_AFFINE;
+    t->fixed_ns = chance(run, 50) ? 1000 : between(run, 1, 5000);
+    t->base_ns = between(run, 1, 2000);
+    t->per_prefill_token_ns = between(run, 0, 150);
+    t->per_decode_ns = between(run, 0, 60);
+    t->per_context_token_ns = between(run, 0, 4);
+}
+
+/* A prefix of a shared text, an earlier request's answer, text of its own; in one piece or two. */
+static void add_text(struct random_run *run, struct pkv_request_spec *spec, uint64_t origin,
+                     uint32_t first, uint32_t count)
+{
+    struct pkv_span *spans = run->spans[spec->row];
+    size_t num = spec->content.num_prompt_spans;
+    uint32_t cut = count > 1 && chance(run, 40) ? between(run, 1, count - 1) : count;
+
+    if (count == 0 || num + 2 > RANDOM_RUN_MAX_SPANS)
+        return;
+    spans[num++] = (struct pkv_span){ origin, first, cut };
+    if (cut < count)
+        spans[num++] = (struct pkv_span){ origin, first + cut, count - cut };
+    spec->content.num_prompt_spans = num;
+    spec->num_prompt_tokens += count;
+}
+
+static void draw_prompt(struct random_run *run, struct pkv_request_spec *spec, uint32_t longest)
+{
+    uint32_t room = between(run, 1, longest), part = between(run, 0, room);
+
+    spec->content.prompt = run->spans[spec->row];
+    if (chance(run, 60))
+        add_text(run, spec, pkv_origin(PKV_ORIGIN_NAME, below(run, 3)), 0, part);
+    if (spec->row > 0 && chance(run, 30)) {
+        uint32_t earlier = below(run, (uint32_t)spec->row);
+
+        part = between(run, 0, room - spec->num_prompt_tokens);
+        add_text(run, spec, pkv_origin(PKV_ORIGIN_OUTPUT, earlier), 0, part);
+    }
+    if (room > spec->num_prompt_tokens)
+        add_text(run, spec, pkv_origin(PKV_ORIGIN_OWN, spec->row), 0,
+                 room - spec->num_prompt_tokens);
+}
+
+/* A conversation: the former prompt and answer, then something new. */
+static void draw_next_turn(struct random_run *run, struct pkv_request_spec *spec, uint32_t longest)
+{
+    const struct pkv_request_spec *former = spec - 1 - below(run, (uint32_t)spec->row);
+    uint32_t left = longest;
+
+    spec->content = former->content;
+    spec->content.num_prompt_spans = 0;
+    spec->content.prompt = run->spans[spec->row];
+    for (size_t i = 0; i < former->content.num_prompt_spans && left > 0; i++) {
+        struct pkv_span s = former->content.prompt[i];
+
+        s.count = s.count < left ? s.count : left;
+        add_text(run, spec, s.origin, s.first, s.count);
+        left = longest - spec->num_prompt_tokens;
+    }
+    add_text(run, spec, former->content.output_origin, 0,
+             former->num_output_tokens < left ? former->num_output_tokens : left);
+    if (spec->num_prompt_tokens < longest)
+        add_text(run, spec, pkv_origin(PKV_ORIGIN_OWN, spec->row), 0, 1);
+}
+
+static void draw_outputs(struct random_run *run, struct pkv_request_spec *spec)
+{
+    uint32_t kind = below(run, 10);
+
+    spec->num_output_tokens = kind == 0 ? 0 : kind < 7 ? between(run, 1, 8) : between(run, 1, 30);
+    spec->max_tokens = spec->num_output_tokens;
+    if (chance(run, 20))
+        spec->max_tokens = between(run, 0, 30);
+}
+
+static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t longest)
+{
+    struct pkv_request_spec *spec = &run->specs[run->num_specs];
+
+    memset(spec, 0, sizeof *spec);
+    spec->row = run->num_specs++;
+    if (chance(run, 70)) {
+        snprintf(run->ids[spec->row], sizeof run->ids[0], "r%u", (unsigned)spec->row);
+        spec->id = run->ids[spec->row];
+    }
+    spec->arrival_ns = arrival_ns;
+    spec->abort_ns = chance(run, 20) ? arrival_ns + between(run, 0, 30000) : PKV_NO_TIME;
+    spec->deadline_ns = PKV_NO_TIME;
+    spec->priority = (int64_t)below(run, 4) - 1;
+    draw_outputs(run, spec);
+    spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
+    if (spec->row > 0 && chance(run, 25))
+        draw_next_turn(run, spec, longest);
+    else
+        draw_prompt(run, spec, longest);
+    spec->content.output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, spec->row);
+    spec->content.output_first = 0;
+}
+
+void random_run_draw(struct random_run *run, uint64_t seed)
+{
+    int64_t arrival_ns = 0;
+    uint32_t num, longest, gap;
+
+    memset(run, 0, sizeof *run);
+    run->seed = seed;
+    run->state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    draw_policies(run);
+    draw_config(run);
+    draw_step_time(run);
+    num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
+    gap = chance(run, 50) ? 1500 : chance(run, 50) ? 8000 : 60000;
+    longest = chance(run, 50) ? 20 : 60;
+    if (run->sched.oversized == PKV_OVERSIZED_WAIT && run->sched.max_model_len > 0 &&
+        longest > run->sched.max_model_len - 1)
+        longest = run->sched.max_model_len - 1;   /* what the engine's front door lets in */
+    for (uint32_t i = 0; i < num; i++) {
+        draw_request(run, arrival_ns, longest);
+        arrival_ns += chance(run, 40) ? 0 : between(run, 0, gap);
+    }
+}
+
+static void print_request(const struct pkv_request_spec *spec)
+{
+    printf("#   row %" PRIu64 " at %" PRId64, spec->row, spec->arrival_ns);
+    if (spec->abort_ns != PKV_NO_TIME)
+        printf(" abort %" PRId64, spec->abort_ns);
+    printf(" priority %" PRId64 " prompt %u output %u max_tokens %u root %" PRIx64 ":",
+           spec->priority, spec->num_prompt_tokens, spec->num_output_tokens, spec->max_tokens,
+           spec->content.root);
+    for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
+        const struct pkv_span *s = &spec->content.prompt[i];
+
+        printf(" %04" PRIx64 "[%u+%u]", s->origin >> 48, s->first, s->count);
+    }
+    printf("\n");
+}
+
+void random_run_print(const struct random_run *run)
+{
+    const struct pkv_sched_config *c = &run->sched;
+    const struct pkv_step_time *t = &run->step_time;
+
+    printf("# seed %" PRIu64 "\n#  ", run->seed);
+    for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
+        printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
+               pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
+    printf(" (max_overtakes %" PRId64 ")\n", c->policies.on_blocked_param);
+    printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
+           "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
+           c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
+           c->long_prefill_token_threshold, c->max_model_len);
+    printf("#   chunked %d, watermark %g, unhashed to %s, blocked prefill %s, victim %s, "
+           "oversized %s, every step %d, stuck steps %u\n", c->enable_chunked_prefill,
+           c->watermark, c->unhashed_free == PKV_END_HEAD ? "head" : "tail",
+           c->blocked_prefill == PKV_BLOCKED_PREFILL_STOP ? "stop" : "skip",
+           c->priority_victim == PKV_PRIORITY_VICTIM_VLLM ? "vllm" : "safe",
+           c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait", run->every_step,
+           run->stuck_steps);
+    if (t->law == PKV_STEP_TIME_FIXED)
+        printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
+    else
+        printf("#   affine %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 " ns\n", t->base_ns,
+               t->per_prefill_token_ns, t->per_decode_ns, t->per_context_token_ns);
+    for (size_t i = 0; i < run->num_specs; i++)
+        print_request(&run->specs[i]);
+}

@@ -1,0 +1,81 @@
+"""What the tests of the program share: starting it in a folder of its own."""
+import csv
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+FILES = ("steps.csv", "requests.csv", "events.jsonl", "summary.json", "scenario.yaml")
+
+# Eight blocks of four tokens; step t is the step at t ms.
+SCENARIO = """\
+title: eight small blocks
+kv:
+  block_size: 4
+  num_blocks: 8
+scheduler:
+  preset: vllm
+step_time: {model: fixed, ms: 1}
+traffic:
+  trace: trace.jsonl
+"""
+TRACE = """\
+{"id": "a", "timestamp": 0, "input_length": 8, "output_length": 6}
+{"id": "b", "timestamp": 1, "input_length": 8, "output_length": 6}
+{"id": "c", "timestamp": 2, "input_length": 16, "output_length": 2}
+"""
+
+
+class ProgramCase(unittest.TestCase):
+    program = None      # set by main
+    timeout = 120
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="pagedkv-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, content):
+        mode = "wb" if isinstance(content, bytes) else "w"
+        with open(self.path(name), mode) as file:
+            file.write(content)
+
+    def read(self, *names):
+        with open(self.path(*names), "rb") as file:
+            return file.read()
+
+    def rows(self, *names):
+        with open(self.path(*names), newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def summary(self, *names):
+        with open(self.path(*names, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def small(self):
+        self.write("scenario.yaml", SCENARIO)
+        self.write("trace.jsonl", TRACE)
+
+    def call(self, *args, **kwargs):
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([self.program, *args], cwd=self.folder, capture_output=True,
+                              text=True, errors="replace", timeout=self.timeout, check=False,
+                              **kwargs)
+
+    def done(self, *args, **kwargs):
+        result = self.call(*args, **kwargs)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def contents(self, *names):
+        """The files of a run, without the one number that may differ."""
+        files = {name: self.read(*names, name) for name in sorted(os.listdir(self.path(*names)))}
+        if "summary.json" in files:
+            summary = json.loads(files["summary.json"])
+            self.assertGreater(summary.pop("wall_ns"), 0)
+            files["summary.json"] = json.dumps(summary)
+        return files

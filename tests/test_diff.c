@@ -1,0 +1,196 @@
+/*
+ * test_diff.c - two logs that part: what is named, and what is refused.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "base/alloc.h"
+#include "files.h"
+#include "pagedkv/report.h"
+
+#define STEPS_HEADER "step,time_ns,dur_ns,preempted,sched_tokens\n"
+#define REQUESTS_HEADER "id,status,reason,output_tokens\n"
+
+static int diff(const char *a, const char *b, struct pkv_diff_result *out, struct pkv_err *err)
+{
+    const char *folder = make_folder();
+    char *path_a = path_in(folder, "a"), *path_b = path_in(folder, "b");
+    int status;
+
+    write_text(folder, "a", a);
+    write_text(folder, "b", b);
+    status = pkv_diff(path_a, path_b, out, err);
+    free(path_a);
+    free(path_b);
+    remove_folder(folder);
+    return status;
+}
+
+static void expect_same(const char *a, const char *b)
+{
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+
+    ck_assert_msg(diff(a, b, &result, &err) == 0, "%s", err.text);
+    ck_assert_msg(result.same, "%s", result.text);
+    ck_assert_ptr_nonnull(strstr(result.text, "the same: "));
+    pkv_report_free(result.text);
+}
+
+/* The text of the difference begins so, and has those totals somewhere. */
+static void expect_other(const char *a, const char *b, const char *begin, const char *totals)
+{
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+
+    ck_assert_msg(diff(a, b, &result, &err) == 0, "%s", err.text);
+    ck_assert(!result.same);
+    ck_assert_msg(strncmp(result.text, begin, strlen(begin)) == 0, "'%s'", result.text);
+    ck_assert_msg(strstr(result.text, totals) != NULL, "no '%s' in '%s'", totals, result.text);
+    pkv_report_free(result.text);
+}
+
+static void expect_refused(const char *a, const char *b, const char *file, uint64_t line)
+{
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+
+    ck_assert_int_eq(diff(a, b, &result, &err), -1);
+    ck_assert_int_eq(err.code, PKV_ERR_INPUT);
+    ck_assert_msg(strcmp(strrchr(err.path, '/') + 1, file) == 0, "%s", err.path);
+    ck_assert_uint_eq(err.line, line);
+}
+
+START_TEST(equal_logs_are_the_same)
+{
+    expect_same(STEPS_HEADER "0,0,10,0,5\n", STEPS_HEADER "0,0,10,0,5\n");
+    expect_same(STEPS_HEADER, STEPS_HEADER);
+    expect_same(REQUESTS_HEADER "\"a,\"\"b\",completed,,3\n",
+                REQUESTS_HEADER "\"a,\"\"b\",completed,,3\n");
+    expect_same("{\"step\":1,\"blocks\":{\"a\":[[1]],\"b\":[[2]]}}\n",
+                "{\"blocks\":{\"b\":[[2]], \"a\":[[1]]},\"step\":1}\n");
+}
+END_TEST
+
+START_TEST(the_first_row_and_column_that_differ_are_named)
+{
+    expect_other(STEPS_HEADER "0,0,10,0,5\n1,10,10,2,6\n2,20,10,1,7\n",
+                 STEPS_HEADER "0,0,10,0,5\n1,10,10,3,9\n2,20,10,1,7\n",
+                 "row 2 differs (step 1): column preempted\n  A  2\n  B  3\n",
+                 "preemptions        A                3   B                4   +1\n");
+    expect_other(REQUESTS_HEADER "r0,completed,,3\n\"r,1\",aborted,,1\n",
+                 REQUESTS_HEADER "r0,completed,,3\n\"r,1\",completed,,1\n",
+                 "row 2 differs (id \"r,1\"): column status\n  A  aborted\n  B  completed\n",
+                 "completed          A                1   B                2   +1\n");
+}
+END_TEST
+
+START_TEST(a_shorter_log_is_a_difference)
+{
+    expect_other(STEPS_HEADER "0,0,10,0,5\n", STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n",
+                 "row 2 differs: A ends before it, B goes on with step 1\n",
+                 "rows               A                1   B                2   +1\n");
+    expect_other("{\"step\":4}\n{\"step\":5}\n", "{\"step\":4}\n",
+                 "step 5 differs: B ends after 1 record, A goes on\n",
+                 "records            A                2   B                1   -1\n");
+}
+END_TEST
+
+START_TEST(causes_are_named_before_their_consequences)
+{
+    expect_other("{\"step\":7,\"free\":3,\"gen\":2,\"sched\":[[\"a\",1],[\"b\",4]]}\n",
+                 "{\"step\":7,\"free\":2,\"gen\":1,\"sched\":[[\"a\",1],[\"b\",5]]}\n",
+                 "step 7 differs: field sched, first at sched[1][1]\n"
+                 "  A          4\n  B          5\n"
+                 "the whole field\n"
+                 "  A          [[\"a\",1],[\"b\",4]]\n  B          [[\"a\",1],[\"b\",5]]\n",
+                 "tokens             A                2   B                1   -1\n");
+    expect_other("{\"step\":7,\"preempted\":[\"a\"],\"sched\":[]}\n",
+                 "{\"step\":7,\"preempted\":[],\"sched\":[1]}\n",
+                 "step 7 differs: field preempted, first at preempted[0]\n"
+                 "  A          \"a\"\n  B          nothing\n", "records");
+}
+END_TEST
+
+START_TEST(a_field_that_only_one_side_has_differs)
+{
+    expect_other("{\"step\":7,\"free\":3}\n", "{\"step\":7}\n",
+                 "step 7 differs: field free\n  A          3\n  B          nothing\n", "records");
+    expect_other("{\"step\":7}\n", "{\"step\":7,\"odd\":true}\n",
+                 "step 7 differs: field odd\n  A          nothing\n  B          true\n", "records");
+}
+END_TEST
+
+START_TEST(what_cannot_be_compared_is_refused_with_its_place)
+{
+    expect_refused("", STEPS_HEADER, "a", 0);
+    expect_refused(STEPS_HEADER, "{\"step\":1}\n", "b", 0);
+    expect_refused("hello\n", "hello\n", "a", 1);
+    expect_refused(STEPS_HEADER, "step,time_ns\n", "b", 1);
+    expect_refused(STEPS_HEADER "0,0,10,0,5\n1,10\n", STEPS_HEADER "0,0,10,0,5\n", "a", 3);
+    expect_refused(STEPS_HEADER "0,0,10,x,5\n", STEPS_HEADER, "a", 2);
+    expect_refused(REQUESTS_HEADER "\"a,completed,,1\n", REQUESTS_HEADER, "a", 2);
+    expect_refused("{\"step\":1}\n", "{\"step\":1}\n{\"step\":\n", "b", 2);
+    expect_refused("{\"step\":1}\n", "{\"no\":1}\n", "b", 1);
+}
+END_TEST
+
+/* Compare with allocation n failing. returns true when it never came to that. */
+static bool diff_without_memory(const char *a, const char *b, uint64_t n)
+{
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+    uint64_t before = pkv_alloc_count();
+
+    pkv_alloc_fail_at(n, 0);
+    int status = pkv_diff(a, b, &result, &err);
+    bool reached = pkv_alloc_count() - before >= n;
+    pkv_alloc_fail_at(0, 0);
+    ck_assert_int_eq(status, reached ? -1 : 0);
+    ck_assert_int_eq(err.code, reached ? PKV_ERR_MEMORY : PKV_ERR_NONE);
+    if (status == 0)
+        pkv_report_free(result.text);
+    return !reached;
+}
+
+START_TEST(every_failed_allocation_is_told)
+{
+    static const char *const logs[] = {STEPS_HEADER "0,0,10,0,5\n", "{\"step\":1,\"free\":2}\n"};
+    const char *folder = make_folder();
+    char *a = path_in(folder, "a"), *b = path_in(folder, "b");
+
+    for (int i = 0; i < 2; i++) {
+        write_text(folder, "a", logs[i]);
+        write_text(folder, "b", logs[i]);
+        uint64_t n = 1;
+        while (!diff_without_memory(a, b, n))
+            n++;
+        ck_assert_uint_gt(n, 3);
+    }
+    free(a);
+    free(b);
+    remove_folder(folder);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("diff");
+    TCase *tcase = tcase_create("diff");
+
+    tcase_add_test(tcase, equal_logs_are_the_same);
+    tcase_add_test(tcase, the_first_row_and_column_that_differ_are_named);
+    tcase_add_test(tcase, a_shorter_log_is_a_difference);
+    tcase_add_test(tcase, causes_are_named_before_their_consequences);
+    tcase_add_test(tcase, a_field_that_only_one_side_has_differs);
+    tcase_add_test(tcase, what_cannot_be_compared_is_refused_with_its_place);
+    tcase_add_test(tcase, every_failed_allocation_is_told);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,779 @@
+#!/usr/bin/env python3
+"""The built program from outside: commands, options, exit codes, files, interruptions.
+
+usage: test_program.py PROGRAM SOURCE_ROOT
+"""
+import fcntl
+import gzip
+import json
+import lzma
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unittest
+
+import tap
+from program import FILES, SCENARIO, TRACE, ProgramCase
+
+COMMANDS = ("run", "replay", "conform", "diff", "policies", "presets", "formats", "help")
+RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--quiet")
+REPLAY_FLAGS = RUN_FLAGS + (
+    "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
+    "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
+    "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
+LATER_FLAGS = ("--kv-budget", "--model", "--live", "--step", "--perfetto", "--openmetrics", "--warm",
+               "--after", "--until", "--columns")
+
+# Takes minutes to end, so that it can be interrupted: one request at a time.
+ENDLESS = """\
+kv: {block_size: 16, num_blocks: 64}
+scheduler: {max_num_seqs: 1}
+step_time: {model: fixed, ms: 1}
+traffic:
+  requests: 1000000000
+  arrivals: {law: constant, rate_per_s: 100}
+  prompt_tokens: 16
+  output_tokens: 4
+"""
+
+
+SOURCE_ROOT = None      # set by main
+
+
+class Readme(ProgramCase):
+    """What the README says is what the program says."""
+
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def test_flags(self):
+        tables = set(re.findall(r"`(?:-\w`, `)?(--[\w-]+)(?: [A-Z=]+)?`", self.text))
+        for command in ("run", "replay", "conform"):
+            named = re.findall(r"^  (?:-\w, |    )(--[\w-]+)", self.done(command, "--help").stdout,
+                               re.M)
+            self.assertLessEqual(set(named) - {"--help"}, tables)
+
+    def test_example(self):
+        with open(os.path.join(SOURCE_ROOT, "tests", "example.c"), encoding="utf-8") as file:
+            self.assertTrue(f"```c\n{file.read()}```" in self.text, "it differs from tests/example.c")
+
+    def test_scenario(self):
+        """The scenario shown loads, with its trace and with the synthetic traffic it offers."""
+        text = re.search(r"```yaml\n(.*?)```", self.text, re.S)[1]
+        self.write("trace.jsonl", TRACE)
+        self.write("trace.yaml", text.replace("trace: path", "trace: trace.jsonl"))
+        text = re.sub(r"  trace: path.*\n.*\n", "", text).replace("requests: 1000", "requests: 20")
+        self.write("synthetic.yaml", re.sub(r"(?m)^  # (?=[a-z])", "  ", text))
+        for name, num in (("trace", 3), ("synthetic", 20)):
+            self.done("run", f"{name}.yaml", "-o", name)
+            self.assertEqual(self.summary(name)["requests"]["arrived"], num)
+
+    def test_shown_output(self):
+        """The picture at the top is what its command prints."""
+        shown = re.search(r"```\n\$ build/tools/pagedkv (replay [^\n]*)\n(.*?)```", self.text, re.S)
+        result = subprocess.run([self.program, *shown[1].split()], cwd=SOURCE_ROOT, text=True,
+                                capture_output=True, check=True, timeout=self.timeout,
+                                env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"})
+        self.assertEqual(result.stdout, shown[2])
+
+
+class Help(ProgramCase):
+    def test_no_command(self):
+        result = self.call()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("usage: pagedkv COMMAND", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_program(self):
+        for args in (["--help"], ["-h"], ["help"]):
+            text = self.done(*args).stdout
+            for command in COMMANDS:
+                self.assertRegex(text, rf"(?m)^  {command} ")
+
+    def test_version(self):
+        self.assertRegex(self.done("--version").stdout, r"^pagedkv \d+\.\d+\.\d+\n$")
+
+    def test_commands(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                text = self.done(command, "--help").stdout
+                self.assertEqual(text, self.done("help", command).stdout)
+                self.assertEqual(text, self.done(command, "-h").stdout)
+                self.assertTrue(text.startswith(f"usage: pagedkv {command}"))
+                self.assertIn("examples:\n  pagedkv " + command, text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_flags(self):
+        for command, flags in (("run", RUN_FLAGS), ("replay", REPLAY_FLAGS)):
+            text = self.done(command, "--help").stdout
+            named = set(re.findall(r"^  (?:-\w, |    )(--[\w-]+)", text, re.M)) - {"--help"}
+            self.assertEqual(named, set(flags))
+
+    def test_defaults(self):
+        text = " ".join(self.done("replay", "--help").stdout.split())
+        for flag, value in (("block-size", "16"), ("max-num-seqs", "256"), ("preset", "vllm"),
+                            ("max-num-batched-tokens", "8192"), ("hash-block-size", "512"),
+                            ("step-time", "affine:10,0.025,0,0"), ("speedup", "1")):
+            self.assertRegex(text, rf"--{flag} \w+ [^()]*\(default: {re.escape(value)}\)")
+
+    def test_man_pages(self):
+        for page in ("pagedkv",) + COMMANDS:
+            with self.subTest(page):
+                text = self.done("--man", page).stdout
+                self.assertTrue(text.startswith(".TH PAGEDKV"))
+                for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"):
+                    self.assertIn(f".SH {section}\n", text)
+
+    @unittest.skipUnless(shutil.which("man"), "no man here")
+    def test_man_renders(self):
+        for page in ("pagedkv",) + COMMANDS:
+            with self.subTest(page):
+                self.write("page.1", self.done("--man", page).stdout)
+                result = subprocess.run(
+                    ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", self.path("page.1")],
+                    capture_output=True, text=True, check=False,
+                    env={**os.environ, "LC_ALL": "C.UTF-8", "MANPAGER": "cat", "MANWIDTH": "80"})
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertIn("EXIT STATUS", re.sub(r".\x08|\x1b\[\d*m", "", result.stdout))
+
+    def test_completion(self):
+        self.write("words", self.done("--completion", "bash").stdout)
+        ask = "source ./words; COMP_WORDS=(pagedkv {}); COMP_CWORD={}; _pagedkv; echo ${{COMPREPLY[*]}}"
+
+        def complete(words, at):
+            return subprocess.run(["bash", "-c", ask.format(words, at)], cwd=self.folder,
+                                  capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(complete("re", 1), ["replay"])
+        self.assertEqual(complete("replay --num-g", 2), ["--num-gpu-blocks"])
+        self.assertEqual(complete("diff --n", 2), [])
+
+
+class Listings(ProgramCase):
+    def test_policies(self):
+        rows = json.loads(self.done("policies", "--json").stdout)
+        names = {(row["choice"], row["name"]) for row in rows}
+        for pair in (("order", "fcfs"), ("order", "priority"), ("admit", "whole_prompt"),
+                     ("admit", "first_chunk"), ("admit", "reserve_max"), ("on_blocked", "stop"),
+                     ("on_blocked", "skip"), ("publish", "alloc"), ("publish", "computed"),
+                     ("preempt", "newest"), ("preempt", "priority"), ("evict", "lru")):
+            self.assertIn(pair, names)
+        text = self.done("policies").stdout
+        for row in rows:
+            self.assertTrue(row["summary"] and row["source"])
+            self.assertRegex(text, rf"(?m)^  {row['name']} ")
+
+    def test_presets(self):
+        rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}
+        self.assertLessEqual({"vllm", "vllm-0.19", "vllm-2025-09"}, rows.keys())
+        self.assertIn("48ebd6f2f", rows["vllm"]["source"])
+        self.assertIn("2026-07-26", rows["vllm"]["source"])
+        self.assertIn("67f3fb084", rows["vllm-2025-09"]["source"])
+        text = self.done("presets").stdout
+        for name in rows:
+            self.assertRegex(text, rf"(?m)^{re.escape(name)} ")
+
+    def test_formats(self):
+        rows = json.loads(self.done("formats", "--json").stdout)
+        self.assertLessEqual({"native", "mooncake", "azure", "burstgpt", "tokens"},
+                             {row["name"] for row in rows})
+
+
+class Refused(ProgramCase):
+    """Exit 2, one line on stderr that says what is wrong, nothing on stdout, nothing left behind."""
+
+    def setUp(self):
+        super().setUp()
+        self.small()
+
+    def wrong(self, *args, says):
+        before = sorted(os.listdir(self.folder))
+        result = self.call(*args)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertRegex(result.stderr, r"\A[^\n]+\n\Z")
+        self.assertRegex(result.stderr, says)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+
+class WrongUse(Refused):
+    def test_unknown_command(self):
+        self.wrong("repaly", "trace.jsonl", says="unknown command 'repaly'; the nearest is 'replay'")
+
+    def test_unknown_option(self):
+        self.wrong("replay", "trace.jsonl", "--num-block", "8", "-o", "out",
+                   says="unknown option --num-block; the nearest is --num-blocks")
+        self.wrong("run", "scenario.yaml", "-z", says="unknown option -z")
+        self.wrong("--quiet", "run", says="unknown option --quiet")
+
+    def test_options_of_later_versions(self):
+        for flag in LATER_FLAGS:
+            with self.subTest(flag):
+                self.wrong("replay", "trace.jsonl", "--num-blocks", "8", flag,
+                           says=f"unknown option {flag}; the nearest is --")
+
+    def test_values(self):
+        self.wrong("run", "scenario.yaml", "--quiet=3", says="--quiet takes no value")
+        self.wrong("run", "scenario.yaml", "-o", says="-o needs a value")
+        self.wrong("run", "scenario.yaml", "-qo", says="-qo needs a value: -qo DIR")
+        self.wrong("run", "scenario.yaml", "-qz", says="unknown option -z")
+        self.wrong("run", "scenario.yaml", "--set", says="--set needs a value")
+        self.wrong("run", "scenario.yaml", "--fil", says="unknown option --fil;")
+
+    def test_arguments(self):
+        self.wrong("run", says="SCENARIO.yaml is missing")
+        self.wrong("diff", "a", says="B is missing")
+        self.wrong("run", "scenario.yaml", "more", says="'more' is one argument too many")
+
+    def test_files(self):
+        self.wrong("run", "scenario.yaml", "-o", "out", "--files", "steps,report", says="report")
+        self.wrong("run", "scenario.yaml", "-o", "out", "--files", "step",
+                   says="unknown file 'step'; the nearest is 'steps'")
+        self.wrong("run", "scenario.yaml", "-o", "out", "--files", "", says="--files: a name is empty")
+        self.wrong("run", "scenario.yaml", "--files", "steps", says="--files .* -o DIR")
+
+    def test_numbers(self):
+        for value in ("0", "-1", "x", "1.5", ""):
+            self.wrong("run", "scenario.yaml", "-o", "out", "--every", value, says="--every: ")
+        for flag in ("--block-size", "--num-blocks", "--max-num-seqs", "--limit"):
+            for value in ("-3", "four", "99999999999999999999"):
+                with self.subTest(f"{flag} {value}"):
+                    self.wrong("replay", "trace.jsonl", "--num-blocks", "8", flag, value,
+                               says=f"{flag}.*{value}")
+
+    def test_set(self):
+        self.wrong("run", "scenario.yaml", "--set", "kv.num_blocks", says="--set: .*KEY=VALUE")
+        self.wrong("run", "scenario.yaml", "--set", "kv.num_block=9", says="--set.*num_block")
+        self.wrong("run", "scenario.yaml", "--set", "kv.num_blocks=many", says="--set.*many")
+
+    def test_pool(self):
+        self.wrong("replay", "trace.jsonl", says="--num-blocks N or --num-gpu-blocks N is required")
+        self.wrong("replay", "trace.jsonl", "--num-blocks", "8", "--num-gpu-blocks", "9",
+                   says="--num-gpu-blocks|--num-blocks")
+
+    def test_step_time(self):
+        for law in ("fixed", "fixed:", "fixed:1,2", "affine:1,2,3", "affine:1,2,3,4,5", "slow:1",
+                    "fixed:1}", "fixed:-1", "fixed:0", "fixed:0.0000001"):
+            with self.subTest(law):
+                self.wrong("replay", "trace.jsonl", "--num-blocks", "8", "--step-time", law,
+                           says="--step-time")
+
+    def test_output(self):
+        self.write("taken", "a file")
+        self.wrong("run", "scenario.yaml", "-o", "taken", says="taken")
+        self.wrong("run", "scenario.yaml", "-o", "taken/below", says="taken")
+        self.wrong("run", "scenario.yaml", "-o", "", says="-o: .*empty")
+
+
+class WrongInput(Refused):
+    """What a file says is wrong; the place is named."""
+
+    def scenario(self, text, says):
+        self.write("scenario.yaml", text)
+        self.wrong("run", "scenario.yaml", "-o", "new/out", says=r"\Ascenario\.yaml:" + says)
+
+    def trace(self, text, says, *flags, name="trace.jsonl"):
+        self.write(name, text)
+        self.wrong("replay", name, "--num-blocks", "8", "-o", "new/out", *flags,
+                   says=rf"\A{re.escape(name)}:" + says)
+
+    def test_scenario_keys(self):
+        self.scenario(SCENARIO.replace("block_size", "block_sise"), r"3:\d+: .*block_sise")
+        self.scenario(SCENARIO.replace("num_blocks: 8", "num_blocks: eight"), r"4:\d+: .*eight")
+        self.scenario(SCENARIO.replace("num_blocks: 8", "num_blocks: -8"), r"4:\d+: .*-8")
+        self.scenario(SCENARIO.replace("num_blocks: 8", "num_blocks: [8]"), r"4:\d+: ")
+        self.scenario(SCENARIO.replace("preset: vllm", "preset: vllmm"), r"6:\d+: .*vllmm")
+        self.scenario(SCENARIO.replace("  num_blocks: 8", "  num_blocks: 8\n  num_gpu_blocks: 9"),
+                      r"\d+:\d+: ")
+        self.scenario(SCENARIO + "  requests: 3\n", r"\d+:\d+: ")
+        self.scenario(SCENARIO.replace("kv:", "kv: ["), r"\d+:\d+: ")
+
+    def test_scenario_file(self):
+        self.scenario("", " .*empty")
+        os.mkdir(self.path("folder"))
+        self.wrong("run", "folder", says=r"\Afolder: ")
+        self.wrong("run", "missing.yaml", says=r"\Amissing\.yaml: ")
+
+    def test_trace_file(self):
+        self.trace("", " .*empty")
+        os.mkdir(self.path("folder"))
+        self.wrong("replay", "folder", "--num-blocks", "8", "-o", "new/out", says=r"\Afolder: ")
+        self.wrong("replay", "none.jsonl", "--num-blocks", "8", "-o", "new/out",
+                   says=r"\Anone\.jsonl: ")
+
+    def test_unreadable(self):
+        os.chmod(self.path("trace.jsonl"), 0)
+        os.chmod(self.folder, 0o755)
+        nobody = {"user": 65534} if os.geteuid() == 0 else {}    # root reads everything
+        try:
+            result = self.call("replay", "trace.jsonl", "--num-blocks", "8", **nobody)
+        except PermissionError:
+            self.skipTest("the program lies where only root can start it")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\Atrace\.jsonl: [^\n]*\n\Z")
+
+    def test_trace_rows(self):
+        first = '{"timestamp": 5, "input_length": 8, "output_length": 6}\n'
+        self.trace(first + '{"timestamp": 6, "input_le', r"2:\d+: ")
+        self.trace(first + first.replace("8", '"8k"'), r"2:\d+: .*whole number.*string")
+        self.trace(first + first.replace("8", "-8"), r"2:\d+: .*-8")
+        self.trace(first + first.replace("5", "4"), r"2\b.*")
+        self.trace(first + '{"timestamp": 6, "output_length": 6}\n', r"2\b.*input_length")
+        self.trace(first + first.replace("}", ', "abort_ms": 4}'), r"2\b.*abort")
+        self.trace(first + first.replace("}", ', "salt": ""}'), r"2\b.*salt")
+        self.trace(first + first.replace("}", ', "colour": 1}'), r"2\b.*colour")
+
+    def test_hash_ids(self):
+        self.trace('{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2]}\n',
+                   r"1\b.*\b2\b")
+        self.trace('{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1, 2]}\n',
+                   r"1\b.*\b2\b")
+
+    def test_missing_column(self):
+        self.trace("TIMESTAMP,ContextTokens\n2023-11-16 18:17:03.9799600,4808\n", "", "--format",
+                   "azure", name="azure.csv")
+
+    def test_broken_at_row_500(self):
+        row = '{"timestamp": %d, "input_length": 8, "output_length": 2}\n'
+        text = "".join(row % i for i in range(499)) + '{"timestamp": 499, "input_length": x}\n'
+        os.mkdir(self.path("kept"))
+        self.write("kept/steps.csv", "of an earlier run")
+        self.trace(text, r"500:\d+: ")
+        self.wrong("replay", "trace.jsonl", "--num-blocks", "8", "-o", "kept", says=":500:")
+        self.assertEqual(os.listdir(self.path("kept")), ["steps.csv"])
+        self.assertEqual(self.read("kept", "steps.csv"), b"of an earlier run")
+
+    def test_damaged_packing(self):
+        text = "".join(f'{{"timestamp": {i}, "input_length": {8 + i % 7}, "output_length": 2}}\n'
+                       for i in range(300)).encode()
+        packed = {"gz": gzip.compress(text, mtime=0), "xz": lzma.compress(text)}
+        if shutil.which("zstd"):
+            packed["zst"] = subprocess.run(["zstd", "--check", "-c"], input=text, check=True,
+                                           capture_output=True).stdout
+        for ending, data in packed.items():
+            middle = len(data) // 2
+            flipped = data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1:]
+            for kind, damaged in (("flipped", flipped), ("cut", data[:-1])):
+                with self.subTest(f"{ending} {kind}"):
+                    self.trace(damaged, "", name=f"trace.jsonl.{ending}")
+
+
+class Runs(ProgramCase):
+    def setUp(self):
+        super().setUp()
+        self.small()
+
+    def test_files(self):
+        result = self.done("run", "scenario.yaml", "-o", "new/out")
+        self.assertEqual(sorted(os.listdir(self.path("new/out"))), sorted(FILES))
+        self.assertEqual(result.stderr, "")
+        self.assertIn("8", result.stdout)
+        # By hand: a takes 2 blocks, then a third for its ninth position (step 1), when b comes with
+        # 2; in step 2 b takes its third, and c, which needs 4 of the 2 left, waits.
+        rows = self.rows("new/out/steps.csv")
+        self.assertEqual([int(row["used_blocks"]) for row in rows[:3]], [2, 5, 6])
+        self.assertEqual([int(row["waiting"]) for row in rows[:3]], [0, 0, 1])
+        self.assertEqual(self.summary("new/out")["requests"]["completed"], 3)
+
+    def test_chosen_files(self):
+        self.done("run", "scenario.yaml", "-o", "all")
+        self.done("run", "scenario.yaml", "-o", "some", "--files", "steps,scenario", "--quiet")
+        self.assertEqual(sorted(os.listdir(self.path("some"))), ["scenario.yaml", "steps.csv"])
+        for name in ("steps.csv", "scenario.yaml"):
+            self.assertEqual(self.read("some", name), self.read("all", name))
+
+    def test_no_files(self):
+        before = sorted(os.listdir(self.folder))
+        self.done("run", "scenario.yaml")
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_quiet(self):
+        result = self.done("run", "scenario.yaml", "--quiet", "-o", "out")
+        self.assertEqual((result.stdout, result.stderr), ("", ""))
+
+    def test_same_bytes(self):
+        self.done("run", "scenario.yaml", "-o", "one")
+        self.done("run", "scenario.yaml", "-o", "two", "--check")
+        self.assertEqual(self.contents("one"), self.contents("two"))
+
+    def test_replaced(self):
+        os.mkdir(self.path("out"))
+        self.write("out/steps.csv", "old")
+        self.write("out/other", "mine")
+        self.done("run", "scenario.yaml", "-o", "out")
+        self.assertTrue(self.read("out", "steps.csv").startswith(b"step,time_ns,"))
+        self.assertEqual(self.read("out", "other"), b"mine")
+
+    def test_resolved_scenario(self):
+        self.done("run", "scenario.yaml", "-o", "one", "--set", "scheduler.admit=first_chunk")
+        self.done("run", "one/scenario.yaml", "-o", "two")
+        self.assertEqual(self.contents("one"), self.contents("two"))
+
+    def test_flags_are_keys(self):
+        self.done("replay", "trace.jsonl", "--block-size", "4", "--num-gpu-blocks", "9",
+                  "--step-time", "fixed:1", "-o", "flags")
+        self.done("run", "scenario.yaml", "-o", "keys")
+        self.assertEqual(self.read("flags", "steps.csv"), self.read("keys", "steps.csv"))
+
+    def test_set_wins(self):
+        self.done("replay", "trace.jsonl", "--num-blocks", "8", "--block-size", "4", "--set",
+                  "kv.block_size=16", "--step-time", "fixed:1", "-o", "out")
+        self.assertEqual(self.summary("out")["blocks"]["block_size"], 16)
+
+    def test_every(self):
+        self.done("run", "scenario.yaml", "-o", "all")
+        self.done("run", "scenario.yaml", "-o", "some", "--every", "3")
+        rows, kept = self.rows("all", "steps.csv"), self.rows("some", "steps.csv")
+        self.assertEqual(kept, rows[::3])
+
+    def test_on_change(self):
+        self.done("run", "scenario.yaml", "-o", "all")
+        self.done("run", "scenario.yaml", "-o", "some", "--on-change")
+        rows, kept = self.rows("all", "steps.csv"), self.rows("some", "steps.csv")
+        self.assertLess(len(kept), len(rows))
+        self.assertEqual([row for row in rows if row in kept], kept)
+
+    def test_limit_and_speedup(self):
+        self.done("replay", "trace.jsonl", "--num-blocks", "9", "--limit", "2", "--speedup", "0.5",
+                  "--step-time", "fixed:1", "-o", "out")
+        self.assertEqual([int(row["arrival_ns"]) for row in self.rows("out", "requests.csv")],
+                         [0, 2_000_000])
+
+    def test_sort(self):
+        lines = TRACE.splitlines(keepends=True)
+        self.write("trace.jsonl", lines[1] + lines[0] + lines[2])
+        self.assertEqual(self.call("run", "scenario.yaml").returncode, 2)
+        self.done("replay", "trace.jsonl", "--num-blocks", "8", "--sort", "-o", "out")
+        arrivals = {row["id"]: row["arrival_ns"] for row in self.rows("out", "requests.csv")}
+        self.assertEqual(arrivals, {"a": "0", "b": "1000000", "c": "2000000"})
+
+    def test_stdin(self):
+        flags = ("--num-blocks", "8", "--block-size", "4", "--step-time", "fixed:1")
+        self.done("replay", "trace.jsonl", *flags, "-o", "file")
+        with open(self.path("trace.jsonl"), "rb") as file:
+            self.done("replay", "-", *flags, "-o", "pipe", stdin=file)
+        self.assertEqual(self.read("file", "steps.csv"), self.read("pipe", "steps.csv"))
+
+    def test_packed(self):
+        flags = ("--num-blocks", "8", "--block-size", "4", "--step-time", "fixed:1")
+        self.done("replay", "trace.jsonl", *flags, "-o", "plain")
+        self.write("packed.gz", gzip.compress(TRACE.encode()))
+        self.write("packed.xz", lzma.compress(TRACE.encode()))
+        names = ["packed.gz", "packed.xz"]
+        if shutil.which("zstd"):
+            subprocess.run(["zstd", "-q", "trace.jsonl", "-o", "packed.zst"], cwd=self.folder,
+                           check=True)
+            names.append("packed.zst")
+        for name in names:
+            self.done("replay", name, *flags, "-o", name + ".out")
+            self.assertEqual(self.read(name + ".out", "steps.csv"), self.read("plain", "steps.csv"))
+
+    def test_strange_names(self):
+        name = "a: 'b' \"c\" #d [e]\tü.jsonl"
+        self.write(name, TRACE)
+        self.done("replay", name, "--num-blocks", "8", "-o", "out")
+        self.assertEqual(self.summary("out")["requests"]["completed"], 3)
+        self.write("-dash.jsonl", TRACE)
+        self.done("replay", "--num-blocks", "8", "--", "-dash.jsonl")
+
+    def test_synthetic_seed(self):
+        self.write("synth.yaml", "kv: {num_blocks: 64}\nstep_time: {model: fixed, ms: 1}\n"
+                   "traffic: {requests: 50, arrivals: {law: poisson, rate_per_s: 20}, "
+                   "prompt_tokens: {law: lognormal, mean: 60, cv: 1}, output_tokens: 8}\n")
+        for name, seed in (("one", "7"), ("two", "7"), ("three", "8")):
+            self.done("run", "synth.yaml", "--seed", seed, "-o", name)
+        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.assertNotEqual(self.read("one", "steps.csv"), self.read("three", "steps.csv"))
+        self.assertEqual(self.summary("three")["seed"], 8)
+
+
+class Unfinished(ProgramCase):
+    """Exit 3: what was done is kept."""
+
+    def stuck(self, *flags):
+        self.write("scenario.yaml", SCENARIO)
+        self.write("trace.jsonl",
+                   '{"id": "huge", "timestamp": 0, "input_length": 40, "output_length": 2}\n')
+        result = self.call("run", "scenario.yaml", "-o", "out", "--set", "scheduler.oversized=wait",
+                           *flags)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertEqual(self.rows("out", "requests.csv")[0]["status"], "unfinished")
+        self.assertEqual(self.summary("out")["requests"]["unfinished"], 1)
+        return result
+
+    def test_stuck(self):
+        result = self.stuck()
+        self.assertIn("huge", result.stderr)
+        self.assertRegex(result.stderr, r"\b1[01]\b")     # blocks it needs; of 8
+        self.assertNotEqual(result.stdout, "")
+
+    def test_stuck_quiet(self):
+        result = self.stuck("--quiet")
+        self.assertRegex(result.stderr, r"\A[^\n]*huge[^\n]*\n\Z")
+        self.assertEqual(result.stdout, "")
+
+    def begin(self, *args, **kwargs):
+        return subprocess.Popen([self.program, *args], cwd=self.folder, stdout=subprocess.PIPE,
+                                text=kwargs.pop("text", True), **kwargs)
+
+    def interrupt(self, which):
+        self.write("scenario.yaml", ENDLESS)
+        run = self.begin("run", "scenario.yaml", "-o", "out", stderr=subprocess.PIPE)
+        partial = self.path("out", "steps.csv.partial")
+        deadline = time.monotonic() + 60
+        while not (os.path.exists(partial) and os.path.getsize(partial)):
+            self.assertLess(time.monotonic(), deadline, "the run wrote nothing for a minute")
+            time.sleep(0.02)
+        run.send_signal(which)
+        out, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 3, err)
+        self.assertRegex(err, r"interrupted after \d+ steps.*kept in out\n")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), sorted(FILES))
+        self.assertNotEqual(out, "")
+        steps, counts = self.rows("out", "steps.csv"), self.summary("out")["requests"]
+        self.assertEqual([int(row["step"]) for row in steps], list(range(len(steps))))
+        self.assertEqual(counts["arrived"], sum(n for key, n in counts.items() if key != "arrived"))
+        self.assertGreater(counts["completed"], 0)
+
+    def test_interrupted(self):
+        self.interrupt(signal.SIGINT)
+
+    def test_terminated(self):
+        self.interrupt(signal.SIGTERM)
+
+    def test_interrupted_on_a_silent_pipe(self):
+        run = self.begin("replay", "-", "--num-blocks", "8", "-o", "out", stdin=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+        run.stdin.write(TRACE)
+        run.stdin.flush()
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        run.wait(timeout=60)
+        self.assertEqual(run.returncode, 3)
+        self.assertEqual(sorted(os.listdir(self.path("out"))), sorted(FILES))
+        for pipe in (run.stdin, run.stdout, run.stderr):
+            pipe.close()
+
+    def test_progress(self):
+        """On a terminal, after a second; a second signal is not needed."""
+        self.write("scenario.yaml", ENDLESS)
+        master, slave = pty.openpty()
+        run = self.begin("run", "scenario.yaml", stderr=slave)
+        os.close(slave)
+        seen, deadline = b"", time.monotonic() + 60
+        while b"of virtual time" not in seen:
+            self.assertTrue(select.select([master], [], [], deadline - time.monotonic())[0])
+            seen += os.read(master, 4096)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 3)
+        os.close(master)
+
+    def test_full_disk(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+        self.write("scenario.yaml", ENDLESS.replace("1000000000", "5000"))
+        result = self.call("run", "scenario.yaml", "-o", "out", preexec_fn=limit)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("out/", result.stderr)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.endswith(".partial")], [])
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
+    def test_full_stdout(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([self.program, "presets"], stdout=full, stderr=subprocess.PIPE,
+                                    text=True, check=False)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("standard output", result.stderr)
+
+    def test_closed_pipe(self):
+        run = self.begin("policies", stderr=subprocess.PIPE)
+        run.stdout.close()
+        err = run.stderr.read()
+        run.wait(timeout=60)
+        run.stderr.close()
+        self.assertEqual(err, "")
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
+class Memory(ProgramCase):
+    """On a build without sanitizers, which need memory of their own."""
+
+    def setUp(self):
+        super().setUp()
+        fast = os.environ.get("PKV_FAST_PROGRAM", "")
+        if os.access(fast, os.X_OK):
+            self.program = fast
+        if self.call("--version", preexec_fn=limit_memory).returncode != 0:
+            self.skipTest("a sanitizer needs the address space")
+
+    def test_out_of_memory(self):
+        self.write("trace.jsonl", TRACE)
+        result = self.call("replay", "trace.jsonl", "--num-blocks", "2000000000", "-o", "out",
+                           preexec_fn=limit_memory)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("memory", result.stderr)
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def peak_kib(self, num_requests):
+        self.write("scenario.yaml", ENDLESS.replace("1000000000", str(num_requests)))
+        run = subprocess.Popen([self.program, "run", "scenario.yaml", "--quiet"], cwd=self.folder)
+        _, status, usage = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(run.returncode, 0)
+        return usage.ru_maxrss
+
+    def test_does_not_grow_with_requests(self):
+        self.assertLess(self.peak_kib(1_000_000), self.peak_kib(10_000) + 2048)
+
+
+class Picture(ProgramCase):
+    def setUp(self):
+        super().setUp()
+        self.small()
+
+    def picture(self, **env):
+        return self.done("run", "scenario.yaml", env={"PATH": os.environ["PATH"], **env}).stdout
+
+    def test_width(self):
+        for columns in (60, 80, 120):
+            text = self.picture(COLUMNS=str(columns), LANG="C.UTF-8")
+            self.assertLessEqual(max(map(len, text.splitlines())), columns)
+        self.assertLessEqual(max(map(len, self.picture(COLUMNS="x").splitlines())), 80)
+
+    def test_locale(self):
+        self.assertTrue(self.picture(LANG="C").isascii())
+        self.assertFalse(self.picture(LANG="C.UTF-8").isascii())
+        self.assertTrue(self.picture(LANG="C.UTF-8", LC_ALL="POSIX").isascii())
+
+    def test_colour(self):
+        def on_terminal(**env):
+            master, slave = pty.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 72, 0, 0))
+            run = subprocess.Popen([self.program, "run", "scenario.yaml"], cwd=self.folder,
+                                   stdout=slave, stdin=subprocess.DEVNULL,
+                                   env={"PATH": os.environ["PATH"], "TERM": "xterm", **env})
+            os.close(slave)
+            text = b""
+            try:
+                while part := os.read(master, 4096):
+                    text += part
+            except OSError:      # Linux says so when the other side is closed
+                pass
+            os.close(master)
+            self.assertEqual(run.wait(timeout=60), 0)
+            return text.decode()
+        self.assertIn("\x1b[", on_terminal())
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            plain = on_terminal(**env)
+            self.assertNotIn("\x1b", plain)
+            self.assertLessEqual(max(map(len, plain.splitlines())), 72)
+        self.assertNotIn("\x1b", self.picture(TERM="xterm"))
+
+
+class Comparing(ProgramCase):
+    """A recording made by hand: 4 usable blocks of 4 tokens, one prompt of 5, two tokens out."""
+    CONFIG = {"name": "one", "block_size": 4, "num_blocks": 5, "max_num_seqs": 4,
+              "max_num_batched_tokens": 64, "enable_prefix_caching": True,
+              "enable_chunked_prefill": True, "policy": "fcfs", "long_prefill_token_threshold": 0,
+              "watermark": 0.0, "reserve_full_isl": True, "max_model_len": 1024,
+              "groups": [{"type": "full", "block_size": 4}], "spec": None,
+              "async_scheduling": False, "log_blocks": True, "max_steps": 100, "stuck_steps": 3,
+              "prefix_match_unit": None}
+    REQUESTS = [{"id": "a", "arrival_step": 1, "prompt": [[7, 5]], "max_tokens": 2}]
+    STEPS = [
+        {"step": 1, "new": [["a", 0]], "resumed": [], "sched": [["a", 5]], "preempted": [],
+         "aborted": [], "finished": [], "gen": 1, "free_sched": 2, "free": 2, "waiting": [],
+         "running": ["a"], "n_waiting": 0, "n_running": 1, "preempt_total": 0, "cached_blocks": 1,
+         "blocks": {"a": [[1, 2]]}, "evicted": []},
+        {"step": 2, "new": [], "resumed": [], "sched": [["a", 1]], "preempted": [], "aborted": [],
+         "finished": ["a"], "gen": 1, "free_sched": 2, "free": 4, "waiting": [], "running": [],
+         "n_waiting": 0, "n_running": 0, "preempt_total": 0, "cached_blocks": 1, "blocks": {},
+         "evicted": []}]
+
+    def setUp(self):
+        super().setUp()
+        self.write("one.config.json", json.dumps(self.CONFIG))
+        self.lines("one.requests.jsonl", self.REQUESTS)
+        self.lines("one.steps.jsonl", self.STEPS)
+
+    def lines(self, name, rows):
+        self.write(name, "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+
+    def conform(self, *flags, steps="one.steps.jsonl"):
+        return self.call("conform", "one.config.json", "one.requests.jsonl", steps, *flags)
+
+    def test_equal(self):
+        result = self.conform("--check", "--emit", "ours.jsonl")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(list(map(json.loads, self.read("ours.jsonl").splitlines())), self.STEPS)
+        self.assertEqual(self.conform("--quiet").stdout, "")
+
+    def test_one_number_changed(self):
+        for step, field, value in ((0, "free_sched", 3), (1, "gen", 2), (0, "sched", [["a", 4]]),
+                                   (0, "blocks", {"a": [[1, 3]]}), (1, "evicted", [1])):
+            with self.subTest(field):
+                rows = [dict(row) for row in self.STEPS]
+                rows[step][field] = value
+                self.lines("changed.jsonl", rows)
+                result = self.conform(steps="changed.jsonl")
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertRegex(result.stdout, rf"step {step + 1}\b")
+                self.assertIn(field, result.stdout)
+
+    def test_packed(self):
+        self.write("one.steps.jsonl.gz", gzip.compress(self.read("one.steps.jsonl")))
+        self.assertEqual(self.conform(steps="one.steps.jsonl.gz").returncode, 0)
+
+    def test_one_row_missing(self):
+        self.lines("short.jsonl", self.STEPS[:1])
+        self.assertEqual(self.conform(steps="short.jsonl").returncode, 1)
+
+    def test_wrong_input(self):
+        self.write("broken.jsonl", '{"step":1,\n')
+        for steps, says in (("broken.jsonl", r"\Abroken\.jsonl:1:"), ("none.jsonl", r"\Anone\.jsonl: ")):
+            result = self.conform("--emit", "ours.jsonl", steps=steps)
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertRegex(result.stderr, says)
+            self.assertFalse(os.path.exists(self.path("ours.jsonl")))
+        self.assertEqual(self.conform("--preset", "nothing").returncode, 2)
+
+    def test_diff(self):
+        self.lines("other.jsonl", [self.STEPS[0], dict(self.STEPS[1], free=3)])
+        self.assertEqual(self.call("diff", "one.steps.jsonl", "one.steps.jsonl").returncode, 0)
+        result = self.call("diff", "one.steps.jsonl", "other.jsonl")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("free", result.stdout)
+        self.assertEqual(self.call("diff", "one.steps.jsonl", "none").returncode, 2)
+
+    def test_diff_of_runs(self):
+        self.small()
+        self.done("run", "scenario.yaml", "-o", "a")
+        self.done("run", "scenario.yaml", "-o", "b", "--set", "kv.num_blocks=9")
+        for name in ("steps.csv", "requests.csv"):
+            self.assertEqual(self.call("diff", f"a/{name}", f"a/{name}").returncode, 0)
+        result = self.call("diff", "a/steps.csv", "b/steps.csv")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("free_blocks", result.stdout)
+        self.assertEqual(self.call("diff", "a/steps.csv", "a/requests.csv").returncode, 2)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    SOURCE_ROOT = os.path.abspath(sys.argv.pop(2))
+    ProgramCase.program = os.path.abspath(sys.argv.pop(1))
+    tap.main(__name__)

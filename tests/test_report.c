@@ -1,0 +1,387 @@
+/*
+ * test_report.c - the terminal summary: its sentences, and plots of series made by hand.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "base/alloc.h"
+#include "pagedkv/report.h"
+
+#define MS INT64_C(1000000)
+#define NUM_POINTS 64u
+
+static struct pkv_scenario fixed_scenario(void)
+{
+    static char preset[] = "vllm", trace[] = "traces/day.jsonl";
+    struct pkv_scenario s = {
+        .preset = preset, .is_trace = true, .trace = trace,
+        .step_time = {.law = PKV_STEP_TIME_FIXED, .fixed_ns = MS}, .step_time_given = true,
+        .sched = {.num_blocks = 100, .groups = {{&pkv_group_full, 16}}, .num_groups = 1,
+                  .prefix_cache = true, .has_null_block = true, .max_num_seqs = 8,
+                  .max_num_batched_tokens = 512, .enable_chunked_prefill = true,
+                  .unhashed_free = PKV_END_HEAD}};
+
+    for (int i = 0; i < PKV_CHOICE_COUNT; i++) {
+        size_t num;
+        pkv_policies_set(&s.sched.policies, (enum pkv_choice)i,
+                         pkv_policy_list((enum pkv_choice)i, &num)[0]);
+    }
+    return s;
+}
+
+static struct pkv_summary plain_summary(void)
+{
+    return (struct pkv_summary){
+        .engine = {.num_steps = 64, .arrived = 1200, .completed = 1190, .rejected = 10,
+                   .prompt_tokens = 5000, .output_tokens = 900, .scheduled_tokens = 4000,
+                   .recomputed_tokens = 500, .queried_tokens = 5000, .hit_tokens = 1250,
+                   .preemptions = 77, .end_ns = 64 * MS, .cache = {.num_blocks = 100}},
+        .makespan_ns = 64 * MS, .peak_used_blocks = 100, .mean_used_frac = 0.613,
+        .mean_slot_use_frac = 0.5, .requests_per_s = 18.75, .output_tokens_per_s = 14062.5,
+        .ttft = {.count = 1190, .sum = (__int128)1190 * 25 * MS / 10, .p50 = 2 * MS,
+                 .p90 = 7 * MS, .p95 = 8 * MS, .p99 = 9 * MS, .max = 11 * MS},
+        .limit_frac = {[PKV_LIMIT_EMPTY] = 0.05, [PKV_LIMIT_NOTHING] = 0.15,
+                       [PKV_LIMIT_BLOCKS] = 0.2, [PKV_LIMIT_GATE] = 0.6}};
+}
+
+/* Free blocks fall from 100 to 37 and then stay, waiting peaks once in stretch 40, 3 are running
+ * throughout, and stretches 0 and 63 have 1 and 4 preemptions. */
+static void fill_series(struct pkv_series_point *points)
+{
+    for (int64_t i = 0; i < NUM_POINTS; i++) {
+        int64_t free = i < 63 ? 100 - i : 37;
+        points[i] = (struct pkv_series_point){
+            .begin_ns = i * MS, .end_ns = (i + 1) * MS, .min_free = free, .max_free = free,
+            .max_waiting = i == 40 ? 1234 : 0, .min_running = 3, .max_running = 3,
+            .preemptions = i == 0 ? 1 : i == 63 ? 4 : 0};
+    }
+}
+
+static char *report(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
+                    size_t num_points, const struct pkv_trace_notes *notes, unsigned width,
+                    bool utf8, bool colour)
+{
+    struct pkv_series_point points[NUM_POINTS];
+    const struct pkv_report_style style = {.width = width, .utf8 = utf8, .colour = colour};
+    struct pkv_err err = {0};
+    char *text;
+
+    fill_series(points);
+    text = pkv_report_summary(scenario, summary, points, num_points, notes, &style, &err);
+    ck_assert_msg(text != NULL, "%s", err.text);
+    return text;
+}
+
+static char *plain_report(unsigned width, bool utf8)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    return report(&scenario, &summary, NUM_POINTS, NULL, width, utf8, false);
+}
+
+static void expect_has(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "no '%s' in\n%s", part, text);
+}
+
+static void expect_lacks(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) == NULL, "'%s' in\n%s", part, text);
+}
+
+static size_t columns_of_line(const char *line)
+{
+    size_t columns = 0;
+
+    for (; *line && *line != '\n'; line++)
+        columns += ((unsigned char)*line & 0xc0) != 0x80;
+    return columns;
+}
+
+/* The n-th line (from 0) below the one that holds the title. */
+static const char *line_below(const char *text, const char *title, int n)
+{
+    const char *line = strstr(text, title);
+
+    ck_assert_msg(line != NULL, "no '%s' in\n%s", title, text);
+    for (int i = 0; i <= n; i++)
+        line = strchr(line, '\n') + 1;
+    return line;
+}
+
+static void expect_line(const char *text, const char *title, int n, const char *want)
+{
+    const char *line = line_below(text, title, n);
+
+    ck_assert_msg(strncmp(line, want, strlen(want)) == 0 && line[strlen(want)] == '\n',
+                  "expected '%s', got '%.*s'", want, (int)strcspn(line, "\n"), line);
+}
+
+START_TEST(the_figures_that_matter_are_said)
+{
+    char *text = plain_report(100, false);
+
+    expect_has(text, "day.jsonl");
+    expect_has(text, "100 blocks of 16 tokens (num_gpu_blocks 101), prefix cache on\n");
+    expect_has(text, "preset vllm; at most 8 sequences and 512 tokens a step\n");
+    expect_has(text, "1,200 arrived, 1,190 completed, 10 rejected\n");
+    expect_lacks(text, "unfinished");
+    expect_has(text, "64 steps in 64.0 ms; 18.7 requests/s, 14,063 output tokens/s\n");
+    expect_has(text, "25.0 % of prompt tokens (1,250 of 5,000)\n");
+    expect_has(text, "77; 12.5 % of scheduled tokens were computed again (500)\n");
+    expect_has(text, "61.3 % of the pool held on average, 100.0 % at most; 50.0 % filled\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(latencies_are_counted_in_steps_when_a_step_is_fixed)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text = plain_report(80, false);
+
+    expect_line(text, "Latencies in steps", 2,
+                "first token          2.5           2           7           9          11");
+    expect_lacks(text, "not calibrated");
+    pkv_report_free(text);
+    scenario.step_time = (struct pkv_step_time){
+        .law = PKV_STEP_TIME_AFFINE, .base_ns = 10 * MS, .per_prefill_token_ns = 25000,
+        .per_context_token_ns = 138};
+    scenario.step_time_given = false;
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
+    expect_line(text, "Latencies\n", 2,
+                "first token       2.5 ms      2.0 ms      7.0 ms      9.0 ms     11.0 ms");
+    expect_has(text, "the larger of 10.0 ms and 25.0 us a prefill token + 138 ns a context token");
+    expect_has(text, "step time is a round figure, not calibrated\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(the_largest_cause_stands_first)
+{
+    char *text = plain_report(80, false);
+
+    expect_line(text, "What the first in line waited for", 0,
+                "    60.0 %  ##########        gate: its next chunk would fit, the rest would not");
+    expect_line(text, "What the first in line waited for", 1,
+                "    20.0 %  ###               blocks: its next chunk did not fit");
+    expect_line(text, "What the first in line waited for", 2,
+                "    20.0 %  ###               nobody waited");
+    expect_has(text, "try next    a larger pool");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(what_differs_from_the_preset_is_named)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text;
+
+    pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ADMIT,
+                     pkv_policy_find(PKV_CHOICE_ADMIT, "first_chunk"));
+    scenario.sched.watermark = 0.05;
+    scenario.sched.unhashed_free = PKV_END_TAIL;
+    scenario.sched.max_num_seqs = 0;
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 200, false, false);
+    expect_has(text, "preset vllm, admit: first_chunk, unhashed_free: tail, watermark 0.05; "
+                     "at most any number of sequences and 512 tokens a step\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(rows_left_out_are_told)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    struct pkv_trace_notes notes = {.format = "azure", .rows = 9, .skipped_no_output = 1};
+    char *text = report(&scenario, &summary, NUM_POINTS, &notes, 80, false, false);
+
+    expect_has(text, "day.jsonl (azure)\n            1 row skipped: no response\n");
+    pkv_report_free(text);
+    notes.skipped_no_output = 1500;
+    notes.ids_padded = 2;
+    text = report(&scenario, &summary, NUM_POINTS, &notes, 80, false, false);
+    expect_has(text, "1,500 rows skipped: no response\n");
+    expect_has(text, "2 rows mended");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(a_run_that_got_stuck_says_why)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text;
+
+    summary.engine.outcome = PKV_OUTCOME_STUCK;
+    summary.engine.unfinished = 2;
+    strcpy(summary.engine.diagnosis, "request big needs 66 blocks, the pool has 50");
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 80, false, false);
+    expect_has(text, "2 unfinished\n");
+    expect_has(text, "The run could not go on\n"
+                     "diagnosis   request big needs 66 blocks, the pool has 50\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+/* 64 columns for 64 stretches: width 76. In ASCII a row has three levels, and 100 free blocks are
+ * the 12 levels of four rows: f free blocks have int(f x 12 / 100) of them. */
+START_TEST(a_plot_shows_every_stretch)
+{
+    static const char marks[] = " .:#";
+    char *text = plain_report(76, false);
+
+    for (int row = 0; row < 4; row++) {
+        const char *line = line_below(text, "free blocks, lowest", 3 - row) + 12;
+        for (int c = 0; c < 64; c++) {
+            int level = (c < 63 ? 100 - c : 37) * 12 / 100 - row * 3;
+            level = level < 0 ? 0 : level > 3 ? 3 : level;
+            ck_assert_msg(line[c] == marks[level], "row %d column %d: '%c'", row, c, line[c]);
+        }
+        ck_assert_int_eq(line[64], '\n');
+    }
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(a_single_spike_is_never_lost)
+{
+    for (unsigned width = 40; width <= 180; width++) {
+        char *text = plain_report(width, false);
+        const char *top = line_below(text, "waiting, most", 0);
+
+        ck_assert_int_eq(strncmp(top, "     1,234 +", 12), 0);
+        ck_assert_ptr_nonnull(memchr(top + 12, '#', strcspn(top + 12, "\n")));
+        pkv_report_free(text);
+    }
+}
+END_TEST
+
+START_TEST(preemptions_are_counted_once)
+{
+    char *text = plain_report(76, false);
+
+    /* 4 in the last column fill both rows; 1 of 4 is int(1 x 6 / 4) = 1 level. */
+    expect_line(text, "preemptions, sum", 0,
+                "         4 +                                                               #");
+    expect_line(text, "preemptions, sum", 1,
+                "         0 +.                                                              #");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(the_axis_spans_the_run)
+{
+    char *text = plain_report(76, false);
+
+    expect_line(text, "preemptions, sum", 2,
+                "           +--------------------------------+------------------------------+");
+    expect_line(text, "preemptions, sum", 3,
+                "            0 s                          32.0 ms                     64.0 ms");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(nothing_to_plot_takes_one_line)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text = report(&scenario, &summary, 30, NULL, 80, false, false);
+
+    expect_has(text, "waiting: nobody at any time\n");
+    expect_lacks(text, "waiting, most");
+    pkv_report_free(text);
+    text = report(&scenario, &summary, 0, NULL, 80, false, false);
+    expect_lacks(text, "Over time");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(no_line_is_wider_than_the_page)
+{
+    for (unsigned width = 40; width <= 180; width += 7)
+        for (int utf8 = 0; utf8 <= 1; utf8++) {
+            char *text = plain_report(width, utf8);
+            for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+                ck_assert_msg(columns_of_line(line) <= width, "%u: '%.*s'", width,
+                              (int)strcspn(line, "\n"), line);
+            pkv_report_free(text);
+        }
+}
+END_TEST
+
+START_TEST(style_is_kept_to)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text = plain_report(80, false);
+
+    for (const char *at = text; *at; at++)
+        ck_assert_int_lt((unsigned char)*at, 128);
+    expect_lacks(text, "\033");
+    pkv_report_free(text);
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 80, true, false);
+    expect_has(text, "█");
+    expect_lacks(text, "\033");
+    pkv_report_free(text);
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 80, true, true);
+    expect_has(text, "\033[36m");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(every_failed_allocation_is_told)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    struct pkv_series_point points[NUM_POINTS];
+    const struct pkv_report_style style = {.width = 80, .utf8 = true};
+
+    fill_series(points);
+    for (uint64_t n = 1;; n++) {
+        struct pkv_err err = {0};
+        pkv_alloc_fail_at(n, 0);
+        char *text = pkv_report_summary(&scenario, &summary, points, NUM_POINTS, NULL, &style,
+                                        &err);
+        pkv_alloc_fail_at(0, 0);
+        if (text) {
+            ck_assert_uint_gt(n, 5);
+            pkv_report_free(text);
+            break;
+        }
+        ck_assert_int_eq(err.code, PKV_ERR_MEMORY);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("report");
+    TCase *words = tcase_create("words"), *plots = tcase_create("plots");
+
+    tcase_add_test(words, the_figures_that_matter_are_said);
+    tcase_add_test(words, latencies_are_counted_in_steps_when_a_step_is_fixed);
+    tcase_add_test(words, the_largest_cause_stands_first);
+    tcase_add_test(words, what_differs_from_the_preset_is_named);
+    tcase_add_test(words, rows_left_out_are_told);
+    tcase_add_test(words, a_run_that_got_stuck_says_why);
+    tcase_add_test(words, every_failed_allocation_is_told);
+    tcase_add_test(plots, a_plot_shows_every_stretch);
+    tcase_add_test(plots, a_single_spike_is_never_lost);
+    tcase_add_test(plots, preemptions_are_counted_once);
+    tcase_add_test(plots, the_axis_spans_the_run);
+    tcase_add_test(plots, nothing_to_plot_takes_one_line);
+    tcase_add_test(plots, no_line_is_wider_than_the_page);
+    tcase_add_test(plots, style_is_kept_to);
+    suite_add_tcase(suite, words);
+    suite_add_tcase(suite, plots);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

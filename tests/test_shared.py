@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Recorded logs, cases and public traces, where they are at hand: ../shared beside the checkout, or
+the folder that PKV_SHARED names.
+
+usage: test_shared.py PROGRAM SOURCE_ROOT
+
+The runs are long; PKV_FAST_PROGRAM may name a build without sanitizers for them.
+"""
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import tap
+from program import ProgramCase
+
+SHARED = None       # set by main
+NS_PER_MS = 1_000_000
+
+# vLLM's real scheduler driven with the same clock, on the load of a real run: preemptions, steps,
+# most waiting, sums of the times to the first token and to the end in ns.
+REAL_RUN = (
+    ("vllm", {}, (200, 6137, 235, 19_825_022_943_189, 26_188_405_455_431)),
+    ("vllm-0.19", {}, (203, 6137, 235, 19_850_235_855_183, 26_221_850_923_507)),
+    ("vllm", {"scheduler.reserve_full_isl": "false"},
+     (231, 6136, 235, 19_876_121_639_883, 26_265_220_133_555)),
+)
+# Rows, prompt and output tokens as counted from the files.
+TRACES = (
+    ("mooncake_conversation.jsonl", 80000, 12031, 144_793_823, 4_122_048),
+    ("azure2023_code.csv", 2500, 8819, 18_059_974, 245_896),
+    ("azure2023_conv.csv", 2500, 19366, 22_361_870, 4_088_665),
+)
+
+
+def shared(*names):
+    return os.path.join(SHARED, *names)
+
+
+class Recorded(ProgramCase):
+    timeout = 900
+
+    def checker(self, name, *args):
+        result = subprocess.run([sys.executable, shared("tools", name), *args],
+                                capture_output=True, text=True, timeout=self.timeout, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout.splitlines()[-1]
+
+    def test_logs(self):
+        last = self.checker("conform_all.py", shared("golden"), self.program, "--plain")
+        self.assertRegex(last, r"^(\d+) of \1 logs conform$")
+        self.assertGreaterEqual(int(last.split()[0]), 40)
+
+    def test_cases(self):
+        last = self.checker("check_cases.py", shared("cases"), self.program, "--parts",
+                            "core,trace")
+        self.assertRegex(last, r"^(\d+) of \1 cases hold$")
+        self.assertGreaterEqual(int(last.split()[0]), 20)
+
+    def test_cases_of_policies(self):
+        for case in ("03", "20", "21", "22", "25"):
+            with self.subTest(case):
+                last = self.checker("check_cases.py", shared("cases"), self.program, "--parts",
+                                    "core,trace,policies", "--only", case)
+                self.assertRegex(last, r"^(\d+) of \1 cases hold$")
+
+    def test_one_number_changed(self):
+        with open(shared("golden", "contention_fcfs.steps.jsonl"), encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        for place, field in ((40, "free_sched"), (60, "n_waiting"), (70, "gen")):
+            changed = [dict(row) for row in rows]
+            changed[place][field] += 1
+            self.write("changed.jsonl", "".join(json.dumps(row) + "\n" for row in changed))
+            result = self.call("conform", shared("golden", "contention_fcfs.config.json"),
+                               shared("golden", "contention_fcfs.requests.jsonl"), "changed.jsonl")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertRegex(result.stdout, rf"step {rows[place]['step']}\b")
+            self.assertIn(field, result.stdout)
+
+    def test_emitted_log_is_the_recorded_one(self):
+        names = [shared("golden", "prefix_lru." + part)
+                 for part in ("config.json", "requests.jsonl", "steps.jsonl")]
+        self.done("conform", *names, "--emit", "ours.jsonl")
+        with open(names[2], encoding="utf-8") as file:
+            recorded = [json.loads(line) for line in file]
+        self.assertEqual([json.loads(line) for line in self.read("ours.jsonl").splitlines()],
+                         recorded)
+
+
+class RealRun(ProgramCase):
+    """A real engine run under memory pressure."""
+    timeout = 300
+
+    def run_it(self, preset, keys, want):
+        folder = shared("data", "real_runs", "rtx4090_llama31_8b")
+        sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+        self.done("replay", os.path.join(folder, "trace.jsonl"), "--hash-block-size", "16",
+                  "--num-gpu-blocks", "2588", "--preset", preset, "--max-num-batched-tokens",
+                  "2048", "--step-time", "affine:17.8,0.105,0.05,138", "-o", "out", "--quiet", *sets)
+        summary = self.summary("out")
+        latency = summary["latency_ms"]
+        self.assertEqual((summary["preemptions"], summary["steps"], summary["peak"]["waiting"],
+                          latency["ttft"]["sum_ns"], latency["e2e"]["sum_ns"]), want)
+        return self.rows("out", "requests.csv")
+
+    def test_vllm(self):
+        rows = self.run_it(*REAL_RUN[0])
+        self.assertEqual(max(int(row["finish_ns"]) for row in rows), 184_352_036_518)
+
+    def test_vllm_0_19(self):
+        self.run_it(*REAL_RUN[1])
+
+    def test_gate_off(self):
+        self.run_it(*REAL_RUN[2])
+
+
+class Traces(ProgramCase):
+    """Whole public traces: every identity in every row, and twice the same bytes."""
+    timeout = 900
+
+    def check_row(self, row, before, num_blocks, block_size):
+        row = {key: int(value) for key, value in row.items()}
+        self.assertTrue(all(value >= 0 for value in row.values()), row)
+        self.assertEqual(row["used_blocks"] + row["free_blocks"], num_blocks)
+        self.assertLessEqual(row["stored_tokens"], row["used_blocks"] * block_size)
+        self.assertLessEqual(row["cached_blocks"], row["free_blocks"])
+        self.assertGreaterEqual(row["free_blocks_end"], row["free_blocks"])
+        self.assertEqual(row["sched_tokens"], row["prefill_tokens"] + row["decode_tokens"])
+        self.assertLessEqual(row["sched_tokens"], 8192)
+        self.assertLessEqual(row["running"], 256)
+        self.assertGreater(row["dur_ns"], 0)
+        self.assertLessEqual(row["limit"], 7)
+        self.assertEqual(row["limit"] == 0, row["waiting"] == 0 and row["admitted"] +
+                         row["resumed"] == 0)
+        if before is not None:
+            # What is live now was live before, less what ended, and what was preempted or admitted
+            # only changed its place.
+            self.assertEqual(row["step"], before["step"] + 1)
+            self.assertGreaterEqual(row["time_ns"], before["time_ns"] + before["dur_ns"])
+            self.assertEqual(row["preemptions_total"],
+                             before["preemptions_total"] + row["preempted"])
+            self.assertEqual(row["running"], before["running"] - before["finished"] +
+                             row["admitted"] + row["resumed"] - row["preempted"])
+        return row
+
+    def check_steps(self, folder, num_blocks, block_size):
+        before, sums = None, {}
+        with open(self.path(folder, "steps.csv"), newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                before = self.check_row(row, before, num_blocks, block_size)
+                for key, value in before.items():
+                    sums[key] = sums.get(key, 0) + value
+        self.assertEqual(before["free_blocks_end"], num_blocks)
+        return sums
+
+    def check_requests(self, folder, block_size):
+        """Sums over completed requests, and the bounds of each."""
+        sums = {"stored": 0, "hit": 0, "recomputed": 0, "output": 0}
+        for row in self.rows(folder, "requests.csv"):
+            if row["status"] != "completed":
+                continue
+            prompt, output = int(row["prompt_tokens"]), int(row["output_tokens"])
+            positions = prompt + max(output, 1) - 1
+            self.assertLessEqual(int(row["peak_blocks"]), -(-positions // block_size))
+            self.assertLessEqual(int(row["hit_tokens"]), prompt - 1)
+            self.assertGreater(int(row["finish_ns"]), int(row["admitted_ns"]))
+            self.assertGreaterEqual(int(row["admitted_ns"]), int(row["arrival_ns"]))
+            sums["stored"] += positions
+            sums["hit"] += int(row["hit_tokens"])
+            sums["recomputed"] += int(row["recomputed_tokens"])
+            sums["output"] += output
+        return sums
+
+    def replay(self, name, num_blocks, num_rows, num_prompt, num_output):
+        trace = shared("data", "traces", name)
+        for folder in ("one", "two"):
+            self.done("replay", trace, "--num-blocks", str(num_blocks), "-o", folder, "--quiet")
+        self.assertEqual(self.contents("one"), self.contents("two"))
+        summary = self.summary("one")
+        requests, tokens = summary["requests"], summary["tokens"]
+        self.assertEqual(requests["arrived"], num_rows)
+        self.assertEqual(requests["completed"] + requests["rejected"] + requests["aborted"] +
+                         requests["unfinished"], num_rows)
+        self.assertEqual((requests["aborted"], requests["unfinished"]), (0, 0))
+        steps = self.check_steps("one", num_blocks, 16)
+        served = self.check_requests("one", 16)
+        self.assertEqual(steps["finished"], requests["completed"])
+        self.assertEqual(steps["admitted"], requests["completed"])
+        self.assertEqual(steps["resumed"], summary["preemptions"])
+        self.assertEqual(steps["sched_tokens"], tokens["scheduled"])
+        self.assertEqual(steps["recomputed_tokens"], served["recomputed"])
+        self.assertEqual(tokens["output"], served["output"])
+        # Positions first covered by a hit: those found at first admission and, where texts are
+        # shared, those that somebody else computed while a preempted request waited.
+        bound = served["stored"] - served["hit"] + served["recomputed"]
+        self.assertLessEqual(tokens["scheduled"], bound)
+        if summary["preemptions"] == 0 or name.startswith("azure"):
+            self.assertEqual(tokens["scheduled"], bound)
+        if requests["rejected"] == 0:
+            self.assertEqual((tokens["prompt"], tokens["output"]), (num_prompt, num_output))
+
+    def test_mooncake(self):
+        self.replay(*TRACES[0])
+
+    def test_azure_code(self):
+        self.replay(*TRACES[1])
+
+    def test_azure_conv(self):
+        self.replay(*TRACES[2])
+
+    def test_packed_and_piped(self):
+        name = shared("data", "traces", "azure2023_code.csv")
+        with open(name, "rb") as file:
+            self.write("code.csv.gz", gzip.compress(file.read()))
+        flags = ("--num-blocks", "2500", "--limit", "500", "--files", "steps")
+        self.done("replay", name, *flags, "-o", "plain")
+        self.done("replay", "code.csv.gz", *flags, "-o", "packed")
+        with open(name, "rb") as file:
+            self.done("replay", "-", *flags, "-o", "piped", stdin=file)
+        for folder in ("packed", "piped"):
+            self.assertEqual(self.read(folder, "steps.csv"), self.read("plain", "steps.csv"))
+
+
+def find_shared(source_root):
+    folder = os.environ.get("PKV_SHARED") or os.path.join(source_root, os.pardir, "shared")
+    if not os.path.isdir(os.path.join(folder, "golden")):
+        tap.skip_all(f"no recorded logs at {folder}")
+    return os.path.abspath(folder)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    SHARED = find_shared(sys.argv[2])
+    fast = os.environ.get("PKV_FAST_PROGRAM", "")
+    ProgramCase.program = os.path.abspath(fast if os.access(fast, os.X_OK) else sys.argv[1])
+    del sys.argv[1:]
+    tap.main(__name__)
