@@ -65,7 +65,7 @@ static void draw_policies(struct random_run *run)
     choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 2) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
     num = below(run, 10);
-    choose(run, PKV_CHOICE_ADMIT, admits[num < 5 ? 0 : num < 8 ? 1 : 2]);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : 2]);
     choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
     run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
     choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
@@ -210,7 +210,7 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     draw_config(run);
     draw_step_time(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
-    gap = chance(run, 50) ? 1500 : chance(run, 50) ? 8000 : 60000;
+    gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
     longest = chance(run, 50) ? 20 : 60;
     if (run->sched.oversized == PKV_OVERSIZED_WAIT && run->sched.max_model_len > 0 &&
         longest > run->sched.max_model_len - 1)
