@@ -95,15 +95,22 @@ void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const s
     uint32_t next = hit->num_blocks[0];
     bool may_grow = cache->prefix_cache && next < seq->num_keys;
     cache->watched_key = may_grow ? seq->keys[next] : PKV_NO_KEY;
+    cache->is_watching = true;
     cache->watch++;
     for (uint32_t i = 0; i < next; i++)
         cache->index.records[hit->blocks[0][i]].watch = cache->watch;
 }
 
-/* Something a look-up would see has happened to this block. */
-static void note_change(struct pkv_cache *cache, pkv_block_id id)
+/* Something that a look-up would see has happened to these blocks. The first change of one that is
+ * watched is told; then nobody watches any more. */
+static void note_changes(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num)
 {
-    cache->version += cache->index.records[id].watch == cache->watch;
+    for (uint32_t i = 0; cache->is_watching && i < num; i++) {
+        if (cache->index.records[ids[i]].watch != cache->watch)
+            continue;
+        cache->version++;
+        cache->is_watching = false;
+    }
 }
 
 /* --- taking ---------------------------------------------------------------------------------- */
@@ -122,14 +129,8 @@ uint32_t pkv_cache_need(const struct pkv_cache *cache, const struct pkv_seq *seq
     return need < UINT32_MAX ? (uint32_t)need : UINT32_MAX;
 }
 
-static void drop_identity(struct pkv_cache *cache, pkv_block_id id)
+static void log_evicted(struct pkv_cache *cache, pkv_block_id id)
 {
-    prefix_index_remove(&cache->index, id);
-    note_change(cache, id);
-    cache->num_cached--;
-    cache->num_evicted++;
-    if (!cache->log_evicted)
-        return;
     if (pkv_grow(&cache->evicted, &cache->evicted_capacity, cache->num_evicted_logged + 1,
                  sizeof(*cache->evicted), NULL) < 0)
         cache->evicted_lost = true;
@@ -143,9 +144,18 @@ void cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out)
     PKV_ASSERT(taken == PKV_ALLOC_OK);
     if (cache->num_cached == 0)
         return;
-    for (uint32_t i = 0; i < num; i++)
-        if (cache->index.records[out[i]].key != PKV_NO_KEY)
-            drop_identity(cache, out[i]);
+    uint32_t num_evicted = 0;
+    for (uint32_t i = 0; i < num; i++) {
+        if (cache->index.records[out[i]].key == PKV_NO_KEY)
+            continue;
+        prefix_index_remove(&cache->index, out[i]);
+        num_evicted++;
+        if (cache->log_evicted)
+            log_evicted(cache, out[i]);
+    }
+    cache->num_cached -= num_evicted;
+    cache->num_evicted += num_evicted;
+    note_changes(cache, out, num);
 }
 
 static void take_hit(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_hit *hit)
@@ -157,7 +167,7 @@ static void take_hit(struct pkv_cache *cache, struct pkv_seq *seq, const struct 
             pkv_block_id id = hit->blocks[g][i];
             table->ids[i] = id;
             if (pkv_pool_ref(cache->pool, id)) {
-                note_change(cache, id);
+                note_changes(cache, &id, 1);
                 cache->num_cached--;
                 cache->num_stored += cache->block_size;
             }
@@ -181,7 +191,8 @@ static void publish_up_to(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t
             if (cache->index.records[table->ids[i]].key != PKV_NO_KEY)
                 continue;   /* a fork entered it */
             prefix_index_insert(&cache->index, table->ids[i], key);
-            cache->version += key == cache->watched_key;
+            if (key == cache->watched_key)
+                cache->version++;
         }
         table->num_published = num;
     }
@@ -255,7 +266,7 @@ void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
         while (table->num_published > keep) {
             pkv_block_id id = table->ids[--table->num_published];
             prefix_index_remove(&cache->index, id);
-            note_change(cache, id);
+            note_changes(cache, &id, 1);
         }
     }
 }
@@ -273,8 +284,7 @@ uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t 
             hints[i] = (struct pkv_evict_hint){.depth = depth - i, .next_use = UINT64_MAX};
     }
     uint32_t num_freed = pkv_pool_unref(cache->pool, ids, num, end, hints, cache->freed);
-    for (uint32_t i = 0; i < num_freed; i++)
-        note_change(cache, cache->freed[i]);
+    note_changes(cache, cache->freed, num_freed);
     if (keyed)
         cache->num_cached += num_freed;
     cache->num_stored -= (uint64_t)num_freed * fill;

@@ -62,6 +62,7 @@ struct pkv_cache {
     uint64_t num_stored;            /* positions in held blocks */
     uint64_t num_evicted, num_copied;
     uint64_t version, watched_key;
+    bool is_watching;               /* no watched block has changed yet */
     uint32_t watch;                 /* number of the present watch */
     bool log_evicted, evicted_lost; /* lost: there was no memory for one of them */
     pkv_block_id *evicted;          /* [num_evicted_logged], owned */

@@ -43,19 +43,18 @@ void prefix_index_insert(struct prefix_index *index, pkv_block_id id, uint64_t k
     struct index_record *record = &index->records[id];
     PKV_ASSERT(record->key == PKV_NO_KEY && key != PKV_NO_KEY);
     record->key = key;
-    record->older = record->younger = id;
-    pkv_block_id oldest = PKV_BLOCK_NULL;
     uint32_t *slot = &index->heads[key & index->mask];
-    if (*slot != PKV_BLOCK_NULL)
-        oldest = prefix_index_find(index, key);
+    pkv_block_id oldest = *slot;
+    while (oldest != PKV_BLOCK_NULL && index->records[oldest].key != key)
+        oldest = index->records[oldest].next;
     if (oldest == PKV_BLOCK_NULL) {
+        record->older = record->younger = id;
         record->next = *slot;
         *slot = id;
         index->num_keys++;
         return;
     }
     uint32_t youngest = index->records[oldest].older;   /* before the oldest in the ring */
-    record->next = PKV_BLOCK_NULL;
     record->older = youngest;
     record->younger = oldest;
     index->records[youngest].younger = id;
@@ -66,9 +65,12 @@ void prefix_index_insert(struct prefix_index *index, pkv_block_id id, uint64_t k
 static uint32_t *chain_slot(struct prefix_index *index, pkv_block_id id)
 {
     uint32_t *slot = &index->heads[index->records[id].key & index->mask];
-    while (*slot != PKV_BLOCK_NULL && *slot != id)
+    while (*slot != id) {
+        if (*slot == PKV_BLOCK_NULL)
+            return NULL;
         slot = &index->records[*slot].next;
-    return *slot == id ? slot : NULL;
+    }
+    return slot;
 }
 
 void prefix_index_remove(struct prefix_index *index, pkv_block_id id)
@@ -76,17 +78,16 @@ void prefix_index_remove(struct prefix_index *index, pkv_block_id id)
     struct index_record *record = &index->records[id];
     PKV_ASSERT(record->key != PKV_NO_KEY);
     uint32_t *slot = chain_slot(index, id);
-    if (slot && record->younger == id) {
+    record->key = PKV_NO_KEY;
+    if (record->younger == id) {   /* the only one with its key, so it is in the chain */
         *slot = record->next;
         index->num_keys--;
-    } else if (slot) {
+        return;
+    }
+    if (slot) {
         *slot = record->younger;
         index->records[record->younger].next = record->next;
     }
-    if (record->younger != id) {
-        index->records[record->older].younger = record->younger;
-        index->records[record->younger].older = record->older;
-    }
-    record->key = PKV_NO_KEY;
-    record->next = PKV_BLOCK_NULL;
+    index->records[record->older].younger = record->younger;
+    index->records[record->younger].older = record->older;
 }
