@@ -217,6 +217,10 @@ int pkv_cache_evicted(const struct pkv_cache *cache, const pkv_block_id **out, s
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit);
 uint64_t pkv_cache_version(const struct pkv_cache *cache);
 
+/* With no block held: one number for what the free blocks hold, in their order. Cost O(num_blocks).
+ *   errors   PKV_ERR_MEMORY */
+int pkv_cache_fingerprint(const struct pkv_cache *cache, uint64_t *out, struct pkv_err *err);
+
 /* Recount everything. seqs are all sequences that hold blocks. 0, or -1 with PKV_ERR_AUDIT. */
 int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
                     size_t num_seqs, struct pkv_err *err);

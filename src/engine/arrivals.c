@@ -49,7 +49,6 @@ static int arrive(struct pkv_engine *e, struct pkv_err *err)
     if (pkv_sched_add(e->sched, &e->next, &r, reason, sizeof reason, err) < 0)
         return -1;
     e->figures.arrived++;
-    e->lone.num = 0;
     if (e->figures.first_arrival_ns == PKV_NO_TIME)
         e->figures.first_arrival_ns = r->arrival_ns;
     struct pkv_event event = event_of(e, PKV_EVENT_ARRIVE, r->arrival_ns, r);
@@ -80,7 +79,6 @@ static int abort_request(struct pkv_engine *e, struct pkv_request *r, struct pkv
     event.freed_blocks = pkv_sched_abort(e->sched, r);
     gaps_settle(e, r, e->now_ns);
     e->figures.aborted++;
-    e->lone.num = 0;
     e->row.aborted++;
     if (emit_event(e, &event, err) < 0 || emit_request(e, r, "", e->now_ns, err) < 0)
         return -1;

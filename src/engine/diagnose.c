@@ -43,8 +43,8 @@ static void say_need(struct pkv_engine *e, const struct pkv_request *r)
     const struct pkv_sched_config *config = pkv_sched_config(e->sched);
     struct pkv_cache *cache = pkv_sched_cache(e->sched);
     uint32_t known = r->seq.num_known_tokens, budget = config->max_num_batched_tokens;
-    if (config->max_model_len && known > config->max_model_len) {
-        say(e, ": its %" PRIu32 " tokens exceed max_model_len %" PRIu32, known,
+    if (config->max_model_len && known >= config->max_model_len) {
+        say(e, ": its %" PRIu32 " tokens leave no room below max_model_len %" PRIu32, known,
             config->max_model_len);
         return;
     }

@@ -14,11 +14,12 @@ struct longest_since {
     size_t num, capacity;
 };
 
-/* Times that a request gave itself up with nobody else running, since the last progress,
- * arrival or abort. */
-struct lone_preemptions {
-    uint64_t num;
-    uint64_t progress;                   /* positions computed for the first time, all in all */
+/* The search for a state that comes again (Brent 1980): one earlier state is kept, and replaced by
+ * the present one at growing distances. */
+struct livelock_watch {
+    uint64_t progress;                   /* tokens out and requests done when the search began */
+    uint64_t kept;                       /* fingerprint */
+    uint64_t distance, limit;            /* states since; at the limit the kept one is replaced */
 };
 
 struct pkv_engine {
@@ -35,7 +36,7 @@ struct pkv_engine {
     struct pkv_step_row row;             /* of the step at hand */
     struct pkv_engine_figures figures;
     uint32_t num_idle_steps;             /* in a row, with nothing to come */
-    struct lone_preemptions lone;
+    struct livelock_watch watch;
     struct pkv_request_ref blocked_head; /* of the last blocked event */
     enum pkv_limit blocked_limit;
     const char *unfinished_reason;

@@ -81,30 +81,30 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
     return max_i64(dur, next - e->now_ns);
 }
 
-/* A request that gives itself up while it runs alone needs more than the pool. If it is the only one
- * live and does so again without having computed a new position, it will for ever. With others it is
- * judged when nothing more comes, and only after many rounds: who is let in may depend on what is
- * cached and on who was overtaken how often, and each round may change that. */
-enum { ROUNDS = 16 };
-
-static void watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan)
+/* With nothing more to come, a run whose last running request has just given itself up is in a state
+ * that its queue and its free blocks decide alone. When that state comes again without a token in
+ * between, it will come for ever. */
+static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
-    if (e->config.every_step || plan->num_preemptions != 1 || pkv_sched_num_running(e->sched) > 0)
-        return;
-    const struct pkv_request *r = plan->preemptions[0].ref.request;
-    if (r != plan->preemptions[0].grower.request || r->abort_ns != PKV_NO_TIME)
-        return;
-    struct lone_preemptions *lone = &e->lone;
-    uint64_t progress = e->figures.scheduled_tokens - e->figures.recomputed_tokens;
-    if (lone->num == 0 || lone->progress != progress)
-        *lone = (struct lone_preemptions){.progress = progress};
-    lone->num++;
-    size_t num_live = engine_num_live(e);
-    bool is_judged = num_live == 1 || next_event_ns(e) == PKV_NO_TIME;
-    if (is_judged && lone->num >= (num_live == 1 ? 2 : ROUNDS * num_live)) {
+    struct livelock_watch *watch = &e->watch;
+    uint64_t progress = e->figures.output_tokens + e->figures.completed, state;
+    if (e->config.every_step || plan->num_preemptions == 0 ||
+        pkv_sched_num_running(e->sched) > 0 || next_event_ns(e) != PKV_NO_TIME)
+        return 0;
+    if (pkv_sched_fingerprint(e->sched, &state, err) < 0)
+        return -1;
+    if (watch->progress != progress)
+        *watch = (struct livelock_watch){.progress = progress};
+    if (watch->limit > 0 && state == watch->kept) {
         e->figures.outcome = PKV_OUTCOME_LIVELOCK;
-        engine_diagnose_livelock(e, r);
+        engine_diagnose_livelock(e, plan->preemptions[plan->num_preemptions - 1].ref.request);
     }
+    if (watch->distance++ == watch->limit) {
+        watch->kept = state;
+        watch->distance = 0;
+        watch->limit = 2 * watch->limit + 1;
+    }
+    return 0;
 }
 
 /* --- after the model has run ----------------------------------------------------------------- */
@@ -187,7 +187,8 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     e->row.dur_ns = duration(e, plan);
     if (e->figures.outcome == PKV_OUTCOME_STUCK)
         engine_diagnose_stuck(e);
-    watch_livelock(e, plan);
+    if (watch_livelock(e, plan, err) < 0)
+        return -1;
     if (emit_plan_events(e, plan, err) < 0 || emit_planned(e, plan, err) < 0 ||
         check(e, plan, err) < 0)
         return -1;
