@@ -17,7 +17,8 @@
  *   C3  num_keys is the number of different keys in the index
  *   C4  num_cached is the number of free blocks that have a key
  *   C5  num_stored is the number of different positions in blocks with a holder
- *   C6  a table has exactly the blocks its computed positions need, or more, never fewer
+ *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs)
+ *   C7  the published blocks of a table come first, are full, and carry the sequence's identities
  * Order of identities and of freed blocks: vllm/v1/core/block_pool.py and kv_cache_utils.py.
  */
 #ifndef PAGEDKV_CACHE_H
@@ -34,7 +35,8 @@
 extern "C" {
 #endif
 
-#define PKV_MAX_GROUPS 4u
+#define PKV_MAX_GROUPS 4u            /* tables a sequence has room for; this version fills one */
+#define PKV_MAX_BLOCK_SIZE 1048576u  /* tokens */
 
 /* Tokens (origin, first) .. (origin, first + count - 1). */
 struct pkv_span {
@@ -83,7 +85,7 @@ enum pkv_publish { PKV_PUBLISH_ALLOC, PKV_PUBLISH_COMPUTED };
 struct pkv_cache_config {
     struct pkv_pool_config pool;
     struct pkv_group_config groups[PKV_MAX_GROUPS];
-    uint32_t num_groups;               /* 1 .. PKV_MAX_GROUPS */
+    uint32_t num_groups;               /* 1 in this version */
     bool prefix_cache;
     enum pkv_pool_end unhashed_free;   /* where freed blocks without identity go, cache on */
     enum pkv_publish publish;          /* a full block answers look-ups when allocated / computed */
@@ -194,7 +196,9 @@ int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct
 struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_free(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache);
-bool pkv_cache_has_prefix_cache(const struct pkv_cache *cache);
+
+/* Blocks in its tables, all groups together, shared ones included. */
+uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq);
 
 /* The most blocks a sequence holds with so many positions, all groups together. */
 uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions);

@@ -1,6 +1,11 @@
 /*
  * engine.h - virtual time: arrivals, aborts, steps; and the interfaces of source and sink.
  *
+ * Invariants, recounted with those of the scheduler when check is on:
+ *   E1  every request that arrived is completed, rejected, aborted or unfinished in the end
+ *   E2  no block is held in the end
+ *   E3  stored positions <= used blocks x block size in every row
+ *
  * At a step: arrivals due, aborts due, schedule, step row, the model runs (time passes), tokens,
  * finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
  * nothing was aborted in it.
@@ -92,8 +97,9 @@ struct pkv_event {
     enum pkv_request_status was;          /* abort */
 };
 
-/* Where results go. Any call may be NULL. A call that returns int ends the run with -1. Order
- * within a step: event*, planned, (request | event | gap)*, step. */
+/* Where results go. Any call may be NULL. A call that returns -1 ends the run. Order within a step:
+ * what arrivals and aborts bring (event, request), the plan's events, planned, what tokens and
+ * finishes bring (gap, event, request), step. */
 struct pkv_sink {
     int (*event)(void *ctx, const struct pkv_event *event, struct pkv_err *err);
     /* The plan has all its entries spelled out. */
@@ -108,13 +114,21 @@ struct pkv_sink {
 #define PKV_MAX_SINKS 8u
 
 /* How a run ended. */
+#define PKV_OUTCOMES(X)                                                                   \
+    X(PKV_OUTCOME_DONE, "done")                 /* all requests ended */                  \
+    X(PKV_OUTCOME_STUCK, "stuck")               /* nothing can change any more */         \
+    X(PKV_OUTCOME_LIVELOCK, "livelock")         /* the same goes on for ever */           \
+    X(PKV_OUTCOME_INTERRUPTED, "interrupted")   /* should_stop said so */                 \
+    X(PKV_OUTCOME_MAX_STEPS, "max_steps")                                                 \
+    X(PKV_OUTCOME_FAILED, "failed")             /* pkv_engine_run() returned an error */
+
 enum pkv_outcome {
-    PKV_OUTCOME_DONE,          /* all requests ended */
-    PKV_OUTCOME_STUCK,         /* nothing can change any more */
-    PKV_OUTCOME_LIVELOCK,      /* one request preempts itself for ever */
-    PKV_OUTCOME_INTERRUPTED,   /* should_stop said so */
-    PKV_OUTCOME_MAX_STEPS
+#define PKV_ENUM(sym, word) sym,
+    PKV_OUTCOMES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_OUTCOME_COUNT
 };
+const char *pkv_outcome_name(enum pkv_outcome outcome);
 
 struct pkv_engine_config {
     struct pkv_sched_config sched;

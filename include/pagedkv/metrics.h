@@ -16,6 +16,9 @@
 extern "C" {
 #endif
 
+/* A type that C++ has only as an extension, too. */
+__extension__ typedef __int128 pkv_i128;
+
 /* Counts with at most 2^-10 relative error: values below 2048 exactly, above in 1024 buckets a
  * power of two. Percentiles are nearest rank, upper edge of the bucket (never above the maximum). */
 struct pkv_histogram;
@@ -26,7 +29,7 @@ int pkv_histogram_add(struct pkv_histogram *h, int64_t value, uint64_t count, st
 
 struct pkv_distribution {
     uint64_t count;
-    __int128 sum;                        /* exact */
+    pkv_i128 sum;                        /* exact */
     int64_t p50, p90, p95, p99, max;     /* 0 when count is 0 */
 };
 void pkv_histogram_read(const struct pkv_histogram *h, struct pkv_distribution *out);
@@ -47,6 +50,11 @@ struct pkv_summary {
     /* Completed with a token, the first one within target_ttft_ns and every gap within
      * target_itl_ns. */
     uint64_t good_requests, good_output_tokens;
+    /* Why requests were rejected: of those with the first one's kind of reason, the longest one's
+     * sentence. "" = none was. */
+    char rejected_reason[256];
+    uint64_t num_with_priority;   /* requests with a priority other than 0 */
+    uint64_t num_with_deadline;
 };
 
 /* A series over time in PKV_SERIES_POINTS equal stretches, each with its smallest and largest
@@ -57,9 +65,16 @@ struct pkv_series_point {
     int64_t min_free, max_free, min_waiting, max_waiting, min_running, max_running, preemptions;
 };
 
+/* The files of a run: a bit, and a name. */
+#define PKV_FILES(X)                                                                          \
+    X(PKV_FILE_STEPS, 1, "steps.csv") X(PKV_FILE_REQUESTS, 2, "requests.csv")                 \
+    X(PKV_FILE_EVENTS, 4, "events.jsonl") X(PKV_FILE_SUMMARY, 8, "summary.json")              \
+    X(PKV_FILE_SCENARIO, 16, "scenario.yaml")
 enum pkv_file {
-    PKV_FILE_STEPS = 1, PKV_FILE_REQUESTS = 2, PKV_FILE_EVENTS = 4, PKV_FILE_SUMMARY = 8,
-    PKV_FILE_SCENARIO = 16
+#define PKV_ENUM(sym, bit, name) sym = bit,
+    PKV_FILES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_FILE_ALL = 31
 };
 
 struct pkv_metrics_config {
@@ -88,9 +103,14 @@ struct pkv_run_info {
     int64_t wall_ns;
 };
 /* Compute the summary, write summary.json and scenario.yaml, rename all files. Also after a run
- * that failed or was interrupted: what was done is kept. */
+ * that failed or was interrupted: what was done is kept. After a failed write (PKV_ERR_IO) each file
+ * is kept up to its last whole row, and a file of an earlier run whose successor was lost is
+ * removed, so that a directory never mixes two runs; when no row at all could be written, nothing is
+ * renamed or removed. */
 int pkv_metrics_finish(struct pkv_metrics *metrics, const struct pkv_engine_figures *figures,
                        const struct pkv_run_info *info, struct pkv_err *err);
+/* After finish: have any files been put in place? */
+bool pkv_metrics_has_kept(const struct pkv_metrics *metrics);
 const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics);
 /* The stretches so far, in time order. */
 size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_point *out,

@@ -44,7 +44,9 @@ struct pkv_step_work {
     uint64_t num_context_tokens;   /* sum over scheduled requests of computed + scheduled positions */
 };
 
-/* Duration of a step in ns, > 0. A product that leaves int64_t saturates at INT64_MAX / 4. */
+/* Duration of a step in ns, > 0. What does not fit below PKV_LONGEST_STEP_NS (73 years) comes back as
+ * that: no duration, but a reason to stop. */
+#define PKV_LONGEST_STEP_NS (INT64_MAX / 4)
 int64_t pkv_step_time_ns(const struct pkv_step_time *law, const struct pkv_step_work *work);
 
 const char *pkv_step_time_law_name(enum pkv_step_time_law law);

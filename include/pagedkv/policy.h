@@ -6,7 +6,8 @@
  * read-only view and returns a choice; it never moves a block or a request. A program may hand in
  * ops of its own: the scheduler takes pointers, the registry only maps words to them.
  *
- * Choices are pure: const state and the view. State that learns has one door, observe().
+ * Choices are pure: const state and the view. State that learns has one door, observe(), called after
+ * each step; it is state_size zeroed bytes owned by the scheduler.
  */
 #ifndef PAGEDKV_POLICY_H
 #define PAGEDKV_POLICY_H
@@ -60,6 +61,14 @@ struct pkv_sched_view {
     uint64_t seed;
 };
 
+/* What a step came to. */
+struct pkv_step_facts {
+    uint64_t num_tokens;        /* scheduled */
+    uint64_t num_prefill_tokens, num_decodes;
+    size_t num_admitted, num_preempted, num_finished;
+    bool is_idle;               /* nobody runs and nobody waits after it */
+};
+
 /* One waiting request under consideration. */
 struct pkv_candidate {
     const struct pkv_request *request;
@@ -80,19 +89,27 @@ struct pkv_order_ops {
     struct pkv_policy_info info;
     bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
     bool by_arrival;         /* the order of arrival itself; the key is 0 for all */
-    int64_t (*key)(const struct pkv_sched_view *view, const struct pkv_request *r);
+    int64_t (*key)(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *r);
+    size_t state_size;
+    void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
 /* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */
 struct pkv_admit_ops {
     struct pkv_policy_info info;
     size_t pass_size;
-    void (*begin)(const struct pkv_sched_view *view, void *pass);
+    void (*begin)(const void *state, const struct pkv_sched_view *view, void *pass);
     /* *need_blocks is c->need_blocks at first; a policy that asks for more raises it to what it
      * asked for, all counted, so that a wait can be explained. */
-    enum pkv_admit_verdict (*consider)(const struct pkv_sched_view *view, void *pass,
-                                       const struct pkv_candidate *c, uint64_t *need_blocks);
-    void (*took)(const struct pkv_sched_view *view, void *pass, const struct pkv_candidate *c);
+    enum pkv_admit_verdict (*consider)(const void *state, const struct pkv_sched_view *view,
+                                       void *pass, const struct pkv_candidate *c,
+                                       uint64_t *need_blocks);
+    void (*took)(const void *state, const struct pkv_sched_view *view, void *pass,
+                 const struct pkv_candidate *c);
+    void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
+    size_t state_size;
+    void (*observe)(void *state, const struct pkv_step_facts *facts);
     /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
 };
@@ -106,7 +123,10 @@ struct pkv_on_blocked_ops {
 struct pkv_preempt_ops {
     struct pkv_policy_info info;
     /* Index in view->running of the one to give up, so that `grower` can grow; SIZE_MAX = nobody. */
-    size_t (*pick)(const struct pkv_sched_view *view, const struct pkv_request *grower);
+    size_t (*pick)(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *grower);
+    size_t state_size;
+    void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
 enum pkv_place { PKV_PLACE_FRONT, PKV_PLACE_TAIL, PKV_PLACE_BY_ORDER };
@@ -163,6 +183,7 @@ struct pkv_preset {
     const char *name, *summary, *source;   /* source names commit and date */
     const struct pkv_preset_setting *settings;
     size_t num_settings;
+    const char *priority_note;             /* known to differ under order: priority; NULL = nothing */
 };
 const struct pkv_preset *const *pkv_preset_list(size_t *out_num);
 const struct pkv_preset *pkv_preset_find(const char *name);

@@ -29,7 +29,8 @@ typedef uint32_t pkv_block_id;          /* 0 .. num_blocks - 1 */
 
 enum pkv_pool_end { PKV_END_HEAD, PKV_END_TAIL };   /* head = taken first */
 
-/* Facts about a block's content, filled in by the cache for policies that ask for them. */
+/* Facts about a block's content, filled in by the cache for policies that ask for them. This version
+ * knows the depth; the others are 0, next_use UINT64_MAX. */
 struct pkv_evict_hint {
     uint32_t depth;                     /* blocks before this one in its chain */
     int32_t priority;
@@ -122,7 +123,6 @@ uint32_t pkv_pool_ref_cnt(const struct pkv_pool *pool, pkv_block_id id);
 uint32_t pkv_pool_num_free(const struct pkv_pool *pool);
 uint32_t pkv_pool_num_blocks(const struct pkv_pool *pool);
 struct pkv_pool_counts pkv_pool_counts(const struct pkv_pool *pool);
-const struct pkv_evict_ops *pkv_pool_evict(const struct pkv_pool *pool);
 
 /* Blocks that a request must get at its admission at least (see pkv_layout_ops). */
 uint32_t pkv_pool_reserve_blocks(const struct pkv_pool *pool, uint32_t num_prompt_tokens,

@@ -42,6 +42,8 @@ struct pkv_conform_config {
     const char *preset;                       /* NULL = from the config */
     const char *emit;
     bool check;                               /* recount invariants after every step */
+    bool (*should_stop)(void *ctx);           /* NULL = never; when it says so: PKV_ERR_INTERRUPTED */
+    void *stop_ctx;
 };
 int pkv_conform(const struct pkv_conform_config *config, struct pkv_diff_result *out,
                 struct pkv_err *err);

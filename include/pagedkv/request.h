@@ -88,6 +88,7 @@ struct pkv_request {
     int64_t timed_step;            /* the step of the last of them */
     struct pkv_steady steady;      /* the scheduler's */
     uint32_t num_overtakes;        /* later ones admitted while it was refused */
+    uint32_t told_limits;          /* bits of the causes of its present wait already told; engine's */
     const char *id, *tenant;       /* in the buffers below; NULL = none */
     char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */
     size_t id_capacity, tenant_capacity;
@@ -130,6 +131,8 @@ void pkv_waiting_put_again(struct pkv_waiting *queue, struct pkv_request *r, int
 void pkv_waiting_put_front(struct pkv_waiting *queue, struct pkv_request *r);
 void pkv_waiting_put_tail(struct pkv_waiting *queue, struct pkv_request *r, int64_t key);
 void pkv_waiting_put_back(struct pkv_waiting *queue, struct pkv_request *r); /* where it was */
+/* Was it last put to the front, or to a tail behind all keys? */
+bool pkv_waiting_has_place(const struct pkv_request *r);
 struct pkv_request *pkv_waiting_head(const struct pkv_waiting *queue);   /* NULL = empty */
 void pkv_waiting_remove(struct pkv_waiting *queue, struct pkv_request *r);
 size_t pkv_waiting_num(const struct pkv_waiting *queue);

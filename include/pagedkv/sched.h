@@ -87,8 +87,9 @@ struct pkv_plan_entry {
     uint32_t num_recomputed;
     uint32_t num_blocks_before[PKV_MAX_GROUPS];  /* its tables' lengths; 0 for an admitted one */
     enum pkv_entry_kind kind;
+    bool samples;                   /* its computed tokens reach the known ones: a token comes out */
     /* written by commit */
-    bool sampled;                   /* a token came out */
+    bool sampled;                   /* a token came out (none does of a request for 0 tokens) */
     bool finished;
 };
 
@@ -107,7 +108,7 @@ struct pkv_plan_preemption {
 /* Requests that decode undisturbed are not listed one by one: num_steady of them, all of them before
  * the first entry in scheduling order, get one token each. pkv_sched_list_entries() spells them out. */
 struct pkv_plan {
-    uint64_t number;                 /* from 0; two plans may be alive */
+    uint64_t number;                 /* from 0 */
     uint64_t num_steady;
     struct pkv_plan_entry *entries;  /* in scheduling order */
     size_t num_entries;
@@ -140,12 +141,15 @@ int pkv_sched_add(struct pkv_sched *sched, const struct pkv_request_spec *spec,
                   struct pkv_request **out, char *reason, size_t reason_size,
                   struct pkv_err *err);
 
-/* Cancel a live request in any state; its blocks are free at once. The caller forgets it.
+/* Cancel a live request in any state, between steps; its blocks are free at once. The caller forgets
+ * it.
  *   returns  blocks that became free */
 uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 
-/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next.
- *   cost     O(running + admitted + blocks taken)
+/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next; this
+ * version commits a plan before the next one is made.
+ *   cost     O(blocks taken + admitted + those who prefill), O(running) when somebody is given up;
+ *            with on_blocked: skip also O(waiting log waiting)
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 
@@ -164,9 +168,8 @@ void pkv_sched_forget(struct pkv_sched *sched, struct pkv_request *request);
 
 /* Every waiting or running request becomes UNFINISHED and gives back its blocks; for the end of a
  * run that cannot go on. Calls each(ctx, request) in row order, then forgets it. */
-int pkv_sched_drain(struct pkv_sched *sched,
-                    void (*each)(void *ctx, struct pkv_request *request), void *ctx,
-                    struct pkv_err *err);
+void pkv_sched_drain(struct pkv_sched *sched,
+                     void (*each)(void *ctx, struct pkv_request *request), void *ctx);
 
 /* Reading. The counts of tokens in a running request are current after pkv_sched_refresh(); its
  * tables always are. */

@@ -31,6 +31,7 @@ extern "C" {
 /* What `pagedkv formats` lists. */
 struct pkv_trace_format {
     const char *name, *summary, *source;
+    const char *example;         /* how its first line may look */
 };
 const struct pkv_trace_format *const *pkv_trace_format_list(size_t *out_num);
 
@@ -49,6 +50,8 @@ struct pkv_trace_notes {
     uint64_t rows;               /* given out */
     uint64_t skipped_no_output;  /* rows without a response, left out */
     uint64_t ids_padded;         /* rows mended under lenient_ids */
+    uint64_t rows_own_text;      /* rows whose whole prompt is their own: nobody can share it */
+    uint64_t rows_read;          /* more than rows under sort with a limit */
 };
 
 struct pkv_trace;

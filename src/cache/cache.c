@@ -13,16 +13,13 @@
 
 static int check_config(const struct pkv_cache_config *config, struct pkv_err *err)
 {
-    if (config->num_groups == 0 || config->num_groups > PKV_MAX_GROUPS)
-        return pkv_fail(err, PKV_ERR_INPUT, "a model has 1 to %u KV groups, not %u", PKV_MAX_GROUPS,
+    if (config->num_groups != 1)
+        return pkv_fail(err, PKV_ERR_INPUT, "%u KV groups; this version has models of one",
                         config->num_groups);
-    for (uint32_t g = 0; g < config->num_groups; g++) {
-        if (config->groups[g].block_size == 0)
-            return pkv_fail(err, PKV_ERR_INPUT, "a block has at least 1 token");
-        if (config->groups[g].block_size != config->groups[0].block_size)
-            return pkv_fail(err, PKV_ERR_INPUT, "KV groups of different block sizes: %u and %u",
-                            config->groups[0].block_size, config->groups[g].block_size);
-    }
+    uint32_t size = config->groups[0].block_size;
+    if (size == 0 || size > PKV_MAX_BLOCK_SIZE)
+        return pkv_fail(err, PKV_ERR_INPUT, "a block has 1 to %u tokens, not %u",
+                        PKV_MAX_BLOCK_SIZE, size);
     return 0;
 }
 
@@ -41,8 +38,12 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
     cache->needs_hint = config->pool.evict->needs_hint;
+    cache->takes_runs = config->pool.layout->create != NULL;
     cache->pool = pkv_pool_create(&config->pool, err);
-    if (!cache->pool || prefix_index_init(&cache->index, config->pool.num_blocks, err) < 0) {
+    bool made = cache->pool != NULL;
+    if (made && cache->prefix_cache)
+        made = prefix_index_init(&cache->index, config->pool.num_blocks, err) == 0;
+    if (!made) {
         pkv_cache_destroy(cache);
         return NULL;
     }
@@ -95,6 +96,8 @@ void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const s
     uint32_t next = hit->num_blocks[0];
     bool may_grow = cache->prefix_cache && next < seq->num_keys;
     cache->watched_key = may_grow ? seq->keys[next] : PKV_NO_KEY;
+    if (!cache->prefix_cache)
+        return;
     cache->is_watching = true;
     cache->watch++;
     for (uint32_t i = 0; i < next; i++)
@@ -111,6 +114,11 @@ static void note_changes(struct pkv_cache *cache, const pkv_block_id *ids, uint3
         cache->version++;
         cache->is_watching = false;
     }
+}
+
+static bool has_key(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return cache->prefix_cache && cache->index.records[id].key != PKV_NO_KEY;
 }
 
 /* --- taking ---------------------------------------------------------------------------------- */
@@ -138,12 +146,12 @@ static void log_evicted(struct pkv_cache *cache, pkv_block_id id)
         cache->evicted[cache->num_evicted_logged++] = id;
 }
 
-void cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out)
+enum pkv_alloc cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out)
 {
     enum pkv_alloc taken = pkv_pool_take(cache->pool, num, out);
-    PKV_ASSERT(taken == PKV_ALLOC_OK);
-    if (cache->num_cached == 0)
-        return;
+    PKV_ASSERT(taken == PKV_ALLOC_OK || cache->takes_runs);
+    if (taken == PKV_ALLOC_SHORT || cache->num_cached == 0)
+        return taken;
     uint32_t num_evicted = 0;
     for (uint32_t i = 0; i < num; i++) {
         if (cache->index.records[out[i]].key == PKV_NO_KEY)
@@ -156,6 +164,7 @@ void cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out)
     cache->num_cached -= num_evicted;
     cache->num_evicted += num_evicted;
     note_changes(cache, out, num);
+    return PKV_ALLOC_OK;
 }
 
 static void take_hit(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_hit *hit)
@@ -205,6 +214,7 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
     uint32_t need = pkv_cache_need(cache, seq, hit, num_positions);
     if (need > pkv_pool_num_free(cache->pool))
         return PKV_ALLOC_SHORT;
+    PKV_ASSERT(!cache->takes_runs || !hit || hit->num_tokens == 0);   /* so a no has nothing to undo */
     if (hit)
         take_hit(cache, seq, hit);
     for (uint32_t g = 0; need && g < cache->num_groups; g++) {
@@ -216,7 +226,9 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
         if (want <= table->num)
             continue;
         PKV_ASSERT(want <= table->capacity);
-        cache_take(cache, (uint32_t)want - table->num, table->ids + table->num);
+        uint32_t num = (uint32_t)want - table->num;
+        if (cache_take(cache, num, table->ids + table->num) == PKV_ALLOC_SHORT)
+            return PKV_ALLOC_SHORT;
         table->num = (uint32_t)want;
     }
     seq->num_computed_tokens += num_tokens;
@@ -228,12 +240,16 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
 
 void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq)
 {
+    uint32_t index = seq->num_computed_tokens / cache->block_size;
     uint32_t in_block = seq->num_computed_tokens++ % cache->block_size;
     cache->num_stored++;
     for (uint32_t g = 0; in_block == 0 && g < cache->num_groups; g++) {
         struct pkv_table *table = &seq->tables[g];
+        if (index < table->num)
+            continue;   /* it has had its blocks from the start */
         PKV_ASSERT(table->num < table->capacity);
-        cache_take(cache, 1, &table->ids[table->num++]);
+        enum pkv_alloc taken = cache_take(cache, 1, &table->ids[table->num++]);
+        PKV_ASSERT(taken == PKV_ALLOC_OK);
     }
     if (in_block + 1 == cache->block_size && cache->publish == PKV_PUBLISH_ALLOC)
         pkv_cache_publish(cache, seq);
@@ -265,6 +281,8 @@ void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
         struct pkv_table *table = &seq->tables[g];
         while (table->num_published > keep) {
             pkv_block_id id = table->ids[--table->num_published];
+            if (!has_key(cache, id))
+                continue;   /* another holder has taken it back */
             prefix_index_remove(&cache->index, id);
             note_changes(cache, &id, 1);
         }
@@ -274,14 +292,14 @@ void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
 /* --- giving back ----------------------------------------------------------------------------- */
 
 uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
-                     uint32_t depth, uint32_t fill)
+                     uint32_t depth, int step, uint32_t fill)
 {
     enum pkv_pool_end end = keyed || !cache->prefix_cache ? PKV_END_TAIL : cache->unhashed_free;
     struct pkv_evict_hint *hints = NULL;
     if (cache->needs_hint) {
         hints = cache->hints;
-        for (uint32_t i = 0; i < num; i++)
-            hints[i] = (struct pkv_evict_hint){.depth = depth - i, .next_use = UINT64_MAX};
+        for (uint32_t i = 0; i < num; i++, depth += (uint32_t)step)
+            hints[i] = (struct pkv_evict_hint){.depth = depth, .next_use = UINT64_MAX};
     }
     uint32_t num_freed = pkv_pool_unref(cache->pool, ids, num, end, hints, cache->freed);
     note_changes(cache, cache->freed, num_freed);
@@ -291,7 +309,8 @@ uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t 
     return num_freed;
 }
 
-/* Blocks begin .. end - 1 of a table, all full or all of one block, last one first. */
+/* Blocks begin .. end - 1 of a table, all with an identity or all without, all with `fill` positions;
+ * in their order or last one first. */
 static uint32_t release_range(struct pkv_cache *cache, struct pkv_table *table, uint32_t begin,
                               uint32_t end, bool keyed, bool backwards, uint32_t fill)
 {
@@ -302,12 +321,36 @@ static uint32_t release_range(struct pkv_cache *cache, struct pkv_table *table, 
         ids[i] = ids[num - 1 - i];
         ids[num - 1 - i] = id;
     }
-    return num ? cache_unref(cache, ids, num, keyed, end - 1, fill) : 0;
+    if (num == 0)
+        return 0;
+    return backwards ? cache_unref(cache, ids, num, keyed, end - 1, -1, fill)
+                     : cache_unref(cache, ids, num, keyed, begin, 1, fill);
 }
 
-/* Published blocks come first in a table, then full ones without identity, then those that are not
- * full. All go to the tail, last block first; but those without identity may go to the head, and
- * then first block first, so that the last one ends foremost. */
+static uint32_t release_one(struct pkv_cache *cache, const struct pkv_seq *seq,
+                            struct pkv_table *table, uint32_t i)
+{
+    uint32_t fill = positions_in_block(seq->num_computed_tokens, i, cache->block_size);
+    return release_range(cache, table, i, i + 1, has_key(cache, table->ids[i]), false, fill);
+}
+
+/* After a fork the block knows whether it has an identity; the table may not. */
+static uint32_t release_each(struct pkv_cache *cache, const struct pkv_seq *seq,
+                             struct pkv_table *table, bool to_head)
+{
+    uint32_t num_freed = 0;
+    for (uint32_t i = table->num; i-- > 0;)
+        if (!to_head || has_key(cache, table->ids[i]))
+            num_freed += release_one(cache, seq, table, i);
+    for (uint32_t i = 0; to_head && i < table->num; i++)
+        if (!has_key(cache, table->ids[i]))
+            num_freed += release_one(cache, seq, table, i);
+    return num_freed;
+}
+
+/* All go to the tail, last block first; but blocks without identity may go to the head, and then
+ * first block first, so that the last one ends foremost. Published blocks come first in a table,
+ * then full ones without identity, then those that are not full. */
 static uint32_t release_table(struct pkv_cache *cache, const struct pkv_seq *seq,
                               struct pkv_table *table)
 {
@@ -315,19 +358,17 @@ static uint32_t release_table(struct pkv_cache *cache, const struct pkv_seq *seq
     uint32_t full = seq->num_computed_tokens / size, published = table->num_published;
     PKV_ASSERT(published <= full && full <= table->num);
     bool to_head = cache->prefix_cache && cache->unhashed_free == PKV_END_HEAD;
-    if (to_head) {
-        num_freed += release_range(cache, table, 0, published, true, true, size);
-        num_freed += release_range(cache, table, published, full, false, false, size);
-    }
-    for (uint32_t n = full; n < table->num; n++) {
-        uint32_t i = to_head ? n : table->num - 1 - (n - full);
-        uint32_t fill = positions_in_block(seq->num_computed_tokens, i, size);
-        num_freed += release_range(cache, table, i, i + 1, false, false, fill);
-    }
-    if (!to_head) {
+    if (cache->has_forked)
+        return release_each(cache, seq, table, to_head);
+    for (uint32_t i = table->num; !to_head && i-- > full;)
+        num_freed += release_one(cache, seq, table, i);
+    if (!to_head)
         num_freed += release_range(cache, table, published, full, false, true, size);
-        num_freed += release_range(cache, table, 0, published, true, true, size);
-    }
+    num_freed += release_range(cache, table, 0, published, true, true, size);
+    if (to_head)
+        num_freed += release_range(cache, table, published, full, false, false, size);
+    for (uint32_t i = full; to_head && i < table->num; i++)
+        num_freed += release_one(cache, seq, table, i);
     return num_freed;
 }
 
@@ -368,11 +409,6 @@ uint32_t pkv_cache_num_free(const struct pkv_cache *cache)
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache)
 {
     return cache->num_groups;
-}
-
-bool pkv_cache_has_prefix_cache(const struct pkv_cache *cache)
-{
-    return cache->prefix_cache;
 }
 
 uint64_t pkv_cache_version(const struct pkv_cache *cache)

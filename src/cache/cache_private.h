@@ -58,6 +58,8 @@ struct pkv_cache {
     struct pkv_evict_hint *hints;   /* owned scratch, the same; unused without needs_hint */
     size_t freed_capacity, hints_capacity;
     bool needs_hint;                /* of the evict policy */
+    bool takes_runs;                /* the layout takes blocks in one piece and may say no */
+    bool has_forked;                /* a block may have been published by another of its holders */
     uint32_t num_cached;            /* free blocks with a key */
     uint64_t num_stored;            /* positions in held blocks */
     uint64_t num_evicted, num_copied;
@@ -71,12 +73,13 @@ struct pkv_cache {
 
 /* Identities of the groups differ, as one content lies in different blocks. */
 uint64_t cache_group_key(uint64_t key, uint32_t group);
-/* Take num new blocks that no longer have an identity. The caller knows that there are enough. */
-void cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out);
+/* Take num new blocks that no longer have an identity. As many are free; only a layout of runs may
+ * say no all the same. */
+enum pkv_alloc cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out);
 /* Give back one hold of each of num blocks with `fill` positions in them, all with an identity or all
- * without. depth is that of the first; it falls. returns how many became free. */
+ * without. depth is that of the first; it changes by step. returns how many became free. */
 uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
-                     uint32_t depth, uint32_t fill);
+                     uint32_t depth, int step, uint32_t fill);
 /* The block that the next token goes into is shared and has to be copied first. */
 bool cache_must_copy(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
                      uint32_t num_positions);

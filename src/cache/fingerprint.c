@@ -16,7 +16,7 @@ int pkv_cache_fingerprint(const struct pkv_cache *cache, uint64_t *out, struct p
     uint32_t num = pkv_pool_list_free(cache->pool, ids);
     uint64_t hash = num;
     for (uint32_t i = 0; i < num; i++) {
-        uint64_t key = cache->index.records[ids[i]].key;
+        uint64_t key = cache->prefix_cache ? cache->index.records[ids[i]].key : PKV_NO_KEY;
         bool answers = key != PKV_NO_KEY && prefix_index_find(&cache->index, key) == ids[i];
         hash = pkv_mix(pkv_mix(hash, key), answers);
     }

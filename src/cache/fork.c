@@ -25,8 +25,9 @@ void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
     uint32_t fill = seq->num_computed_tokens % cache->block_size;
     pkv_block_id *id = &seq->tables[group].ids[index];
     pkv_block_id shared = *id;
-    cache_take(cache, 1, id);
-    uint32_t num_freed = cache_unref(cache, &shared, 1, false, index, fill);
+    enum pkv_alloc taken = cache_take(cache, 1, id);
+    PKV_ASSERT(taken == PKV_ALLOC_OK);
+    uint32_t num_freed = cache_unref(cache, &shared, 1, false, index, 1, fill);
     PKV_ASSERT(num_freed == 0);
     cache->num_stored += fill;
     cache->num_copied++;
@@ -52,5 +53,6 @@ int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct
         to->num_published = from->num_published;
     }
     child->num_computed_tokens = parent->num_computed_tokens;
+    cache->has_forked = true;
     return 0;
 }

@@ -10,7 +10,7 @@
 
 int prefix_index_init(struct prefix_index *index, uint32_t num_blocks, struct pkv_err *err)
 {
-    uint32_t num_heads = 8;
+    size_t num_heads = 8;
     while (num_heads / 2 < num_blocks)
         num_heads *= 2;
     index->records = pkv_alloc(num_blocks, sizeof(*index->records), err);
@@ -18,8 +18,8 @@ int prefix_index_init(struct prefix_index *index, uint32_t num_blocks, struct pk
     if (!index->records || !index->heads)
         return -1;
     index->num_blocks = num_blocks;
-    index->mask = num_heads - 1;
-    for (uint32_t i = 0; i < num_heads; i++)
+    index->mask = (uint32_t)(num_heads - 1);
+    for (size_t i = 0; i < num_heads; i++)
         index->heads[i] = PKV_BLOCK_NULL;
     return 0;
 }

@@ -52,6 +52,14 @@ int pkv_seq_init(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_
     return 0;
 }
 
+uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq)
+{
+    uint32_t num = 0;
+    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+        num += seq->tables[g].num;
+    return num;
+}
+
 void pkv_seq_finish(struct pkv_cache *cache, struct pkv_seq *seq)
 {
     for (uint32_t g = 0; g < cache->num_groups; g++)
@@ -138,7 +146,7 @@ static int grow_keys(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num,
         memcpy(keys, seq->keys, seq->num_keys * sizeof(*keys));
     pkv_slab_give(&cache->slab, seq->keys, seq->keys_capacity, sizeof(*keys));
     seq->keys = keys;
-    seq->keys_capacity = (uint32_t)capacity;
+    seq->keys_capacity = capacity < UINT32_MAX ? (uint32_t)capacity : UINT32_MAX;
     return 0;
 }
 

@@ -32,8 +32,6 @@ static int note_abort(struct pkv_engine *e, struct pkv_request *r, struct pkv_er
 static int reject(struct pkv_engine *e, struct pkv_request *r, const char *reason,
                   struct pkv_err *err)
 {
-    e->figures.rejected++;
-    e->row.rejected++;
     struct pkv_event event = event_of(e, PKV_EVENT_REJECT, r->arrival_ns, r);
     event.reason = reason;
     if (emit_event(e, &event, err) < 0 || emit_request(e, r, reason, PKV_NO_TIME, err) < 0)
@@ -51,10 +49,13 @@ static int arrive(struct pkv_engine *e, struct pkv_err *err)
     e->figures.arrived++;
     if (e->figures.first_arrival_ns == PKV_NO_TIME)
         e->figures.first_arrival_ns = r->arrival_ns;
+    bool rejected = r->status == PKV_REQUEST_REJECTED;
+    e->figures.rejected += rejected;
+    e->row.rejected += rejected;
     struct pkv_event event = event_of(e, PKV_EVENT_ARRIVE, r->arrival_ns, r);
     if (emit_event(e, &event, err) < 0)
         return -1;
-    if (r->status == PKV_REQUEST_REJECTED)
+    if (rejected)
         return reject(e, r, reason, err);
     return note_abort(e, r, err);
 }

@@ -37,38 +37,36 @@ static void say_holders(struct pkv_engine *e)
     }
 }
 
-/* What keeps the request from ever running: its length, the budget, or the pool. */
-static void say_need(struct pkv_engine *e, const struct pkv_request *r)
+/* What keeps the request from ever running: the budget, the pool, or what else the admission asks. */
+static void say_need(struct pkv_engine *e, const struct pkv_request *r, const struct pkv_plan *plan)
 {
     const struct pkv_sched_config *config = pkv_sched_config(e->sched);
     struct pkv_cache *cache = pkv_sched_cache(e->sched);
     uint32_t known = r->seq.num_known_tokens, budget = config->max_num_batched_tokens;
-    if (config->max_model_len && known >= config->max_model_len) {
-        say(e, ": its %" PRIu32 " tokens leave no room below max_model_len %" PRIu32, known,
-            config->max_model_len);
-        return;
-    }
-    if (!config->enable_chunked_prefill && budget && known > budget) {
+    if (plan->limit == PKV_LIMIT_BUDGET && !config->enable_chunked_prefill) {
         say(e, ": without chunked prefill its %" PRIu32 " tokens exceed the token budget %" PRIu32,
             known, budget);
         return;
     }
-    uint64_t now = pkv_cache_blocks_for(cache, known), end = pkv_sched_peak_blocks(e->sched, r);
-    say(e, ": its %" PRIu32 " tokens need %" PRIu64 " blocks now and %" PRIu64
-        " in the end, the pool has %" PRIu32 " and %" PRIu32 " are free",
-        known, now, end > now ? end : now, config->num_blocks, pkv_cache_num_free(cache));
+    uint64_t need = pkv_cache_blocks_for(cache, known);
+    say(e, ": its %" PRIu32 " tokens take %" PRIu64 " blocks", known, need);
+    if (plan->head_need_blocks > need)
+        say(e, ", its admission asks for %" PRIu64, plan->head_need_blocks);
+    say(e, ", the pool has %" PRIu32 " and %" PRIu32 " are free", config->num_blocks,
+        pkv_cache_num_free(cache));
 }
 
-void engine_diagnose_stuck(struct pkv_engine *e)
+void engine_diagnose_stuck(struct pkv_engine *e, const struct pkv_plan *plan)
 {
     pkv_sched_refresh(e->sched);
-    const struct pkv_request *r = pkv_sched_head(e->sched);
+    const struct pkv_request *r = pkv_request_get(plan->head);
     if (!r)
-        r = pkv_sched_running(e->sched, 0);
+        r = pkv_sched_num_running(e->sched) ? pkv_sched_running(e->sched, 0)
+                                            : pkv_sched_head(e->sched);
     char id[64];
     pkv_request_id(r, id, sizeof id);
     say(e, "request %s can never go on", id);
-    say_need(e, r);
+    say_need(e, r, plan);
     say_holders(e);
     size_t behind = pkv_sched_num_waiting(e->sched);
     if (behind > 1)

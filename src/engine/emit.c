@@ -75,14 +75,6 @@ struct pkv_event event_of(const struct pkv_engine *e, enum pkv_event_kind kind, 
 
 /* --- events of a plan ------------------------------------------------------------------------ */
 
-static uint32_t blocks_of(const struct pkv_request *r)
-{
-    uint32_t num = 0;
-    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
-        num += r->seq.tables[g].num;
-    return num;
-}
-
 static bool holds_more(const struct pkv_holder *a, const struct pkv_holder *b)
 {
     if (a->num_blocks != b->num_blocks)
@@ -95,7 +87,7 @@ size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out)
     size_t num = 0;
     for (size_t i = 0; i < pkv_sched_num_running(e->sched); i++) {
         const struct pkv_request *r = pkv_sched_running(e->sched, i);
-        struct pkv_holder holder = {r, blocks_of(r)};
+        struct pkv_holder holder = {r, pkv_seq_num_blocks(&r->seq)};
         size_t place = num < PKV_MAX_HOLDERS ? num++ : PKV_MAX_HOLDERS;
         while (place > 0 && holds_more(&holder, &out[place - 1])) {
             if (place < PKV_MAX_HOLDERS)
@@ -126,6 +118,7 @@ static int emit_admissions(struct pkv_engine *e, const struct pkv_plan *plan, st
 {
     for (size_t i = 0; i < plan->num_admissions; i++) {
         const struct pkv_plan_admission *a = &plan->admissions[i];
+        a->ref.request->told_limits = 0;
         enum pkv_event_kind kind = a->resumed ? PKV_EVENT_RESUME : PKV_EVENT_ADMIT;
         struct pkv_event event = event_of(e, kind, e->now_ns, a->ref.request);
         event.need_blocks = a->need_blocks;
@@ -138,16 +131,14 @@ static int emit_admissions(struct pkv_engine *e, const struct pkv_plan *plan, st
     return 0;
 }
 
-/* Once for each head and cause. */
+/* Once for each cause while a request waits. */
 static int emit_blocked(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
     struct pkv_request *head = pkv_request_get(plan->head);
-    if (!head)
+    uint32_t cause = UINT32_C(1) << plan->limit;
+    if (!head || (head->told_limits & cause))
         return 0;
-    if (pkv_request_get(e->blocked_head) == head && e->blocked_limit == plan->limit)
-        return 0;
-    e->blocked_head = plan->head;
-    e->blocked_limit = plan->limit;
+    head->told_limits |= cause;
     struct pkv_event event = event_of(e, PKV_EVENT_BLOCKED, e->now_ns, head);
     event.limit = plan->limit;
     event.need_blocks = plan->head_need_blocks;

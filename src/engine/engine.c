@@ -4,6 +4,8 @@
  * Time is written here and in step.c only. The run ends by itself: with all requests done, or with
  * a diagnosis when nothing can change any more.
  */
+#include <inttypes.h>
+
 #include "engine/engine_private.h"
 
 #include "base/alloc.h"
@@ -17,6 +19,15 @@ const char *pkv_event_kind_name(enum pkv_event_kind kind)
     return names[kind];
 }
 
+const char *pkv_outcome_name(enum pkv_outcome outcome)
+{
+#define PKV_NAME(sym, word) [sym] = word,
+    static const char *const names[] = {PKV_OUTCOMES(PKV_NAME)};
+#undef PKV_NAME
+    PKV_ASSERT((unsigned)outcome < PKV_OUTCOME_COUNT);
+    return names[outcome];
+}
+
 struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, struct pkv_err *err)
 {
     PKV_ASSERT(config->num_sinks <= PKV_MAX_SINKS && config->stuck_steps > 0);
@@ -25,6 +36,9 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
         return NULL;
     e->config = *config;
     e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
+    const struct pkv_policies *p = &config->sched.policies;
+    e->steps_matter = config->every_step || p->order->needs_every_step || p->order->observe ||
+                      p->admit->observe || p->preempt->observe;
     for (size_t i = 0; i < config->num_sinks; i++) {
         e->wants_events |= config->sinks[i].event != NULL;
         e->wants_plans |= config->sinks[i].planned != NULL;
@@ -77,6 +91,10 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
 
 static bool must_stop(struct pkv_engine *e)
 {
+    if (e->figures.outcome != PKV_OUTCOME_DONE)
+        return true;
+    if (engine_num_live(e) == 0 && !e->has_next)
+        return false;   /* nothing is left to be stopped */
     if (e->config.should_stop && e->config.should_stop(e->config.stop_ctx)) {
         e->figures.outcome = PKV_OUTCOME_INTERRUPTED;
         return true;
@@ -85,7 +103,7 @@ static bool must_stop(struct pkv_engine *e)
         e->figures.outcome = PKV_OUTCOME_MAX_STEPS;
         return true;
     }
-    return e->figures.outcome != PKV_OUTCOME_DONE;
+    return false;
 }
 
 static int run_steps(struct pkv_engine *e, struct pkv_err *err)
@@ -117,7 +135,7 @@ static void give_unfinished(void *ctx, struct pkv_request *r)
 static const char *reason_of(enum pkv_outcome outcome)
 {
     switch (outcome) {
-    case PKV_OUTCOME_DONE:
+    case PKV_OUTCOME_FAILED:
         return "the run failed";
     case PKV_OUTCOME_STUCK:
         return "nothing can change any more";
@@ -127,6 +145,9 @@ static const char *reason_of(enum pkv_outcome outcome)
         return "the run was interrupted";
     case PKV_OUTCOME_MAX_STEPS:
         return "the run reached its last step";
+    case PKV_OUTCOME_DONE:
+    case PKV_OUTCOME_COUNT:
+        break;
     }
     PKV_UNREACHABLE("an outcome");
 }
@@ -134,22 +155,40 @@ static const char *reason_of(enum pkv_outcome outcome)
 /* Also after a failure: what was done so far stands, and err keeps its first error. */
 static int drain(struct pkv_engine *e, struct pkv_err *err)
 {
+    if (e->figures.outcome == PKV_OUTCOME_DONE)
+        return 0;   /* nobody is left */
     e->unfinished_reason = reason_of(e->figures.outcome);
     e->drain_err = err;
     e->drain_result = 0;
-    if (pkv_sched_drain(e->sched, give_unfinished, e, err) < 0)
-        return -1;
+    pkv_sched_drain(e->sched, give_unfinished, e);
     return e->drain_result;
+}
+
+/* Every request that came has ended in one of four ways, and no block is held any more. */
+static int check_account(const struct pkv_engine *e, struct pkv_err *err)
+{
+    const struct pkv_engine_figures *f = &e->figures;
+    uint64_t ended = f->completed + f->rejected + f->aborted + f->unfinished;
+    if (f->arrived != ended)
+        return pkv_fail(err, PKV_ERR_AUDIT, "E1: %" PRIu64 " requests arrived, %" PRIu64 " ended",
+                        f->arrived, ended);
+    if (f->cache.num_free != f->cache.num_blocks)
+        return pkv_fail(err, PKV_ERR_AUDIT, "E2: %u blocks of %u are free in the end",
+                        f->cache.num_free, f->cache.num_blocks);
+    return 0;
 }
 
 int pkv_engine_run(struct pkv_engine *e, struct pkv_err *err)
 {
     int result = run_steps(e, err);
     struct pkv_err later;
-    e->failed = result < 0;
+    if (result < 0)
+        e->figures.outcome = PKV_OUTCOME_FAILED;
     int drained = drain(e, result == 0 ? err : &later);
     e->figures.preemptions = pkv_sched_num_preemptions(e->sched);
     e->figures.cache = pkv_cache_figures(pkv_sched_cache(e->sched));
+    if (result == 0 && drained == 0 && e->config.check)
+        return check_account(e, err);
     return result < 0 ? result : drained;
 }
 

@@ -14,6 +14,12 @@ struct longest_since {
     size_t num, capacity;
 };
 
+/* The last time a request gave itself up with nobody else live. */
+struct lone_preemption {
+    bool happened;
+    uint64_t row, output_tokens;
+};
+
 /* The search for a state that comes again (Brent 1980): one earlier state is kept, and replaced by
  * the present one at growing distances. */
 struct livelock_watch {
@@ -28,6 +34,7 @@ struct pkv_engine {
     struct pkv_heap aborts;              /* live requests that will be aborted, by (time, row) */
     struct pkv_request_spec next;        /* the source's next row */
     bool has_next;
+    bool steps_matter;                   /* a policy may decide otherwise in the next idle step */
     bool wants_events;                   /* some sink has event */
     bool wants_plans;                    /* some sink has planned */
     struct pkv_plan_entry *entries;      /* owned scratch: a plan spelled out */
@@ -36,9 +43,8 @@ struct pkv_engine {
     struct pkv_step_row row;             /* of the step at hand */
     struct pkv_engine_figures figures;
     uint32_t num_idle_steps;             /* in a row, with nothing to come */
+    struct lone_preemption lone;
     struct livelock_watch watch;
-    struct pkv_request_ref blocked_head; /* of the last blocked event */
-    enum pkv_limit blocked_limit;
     const char *unfinished_reason;
     bool failed;                         /* in the middle of a step: times are not whole */
     struct longest_since longest;        /* of the steps that are over */
@@ -78,7 +84,7 @@ struct pkv_event event_of(const struct pkv_engine *e, enum pkv_event_kind kind, 
 size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out);
 
 /* diagnose.c */
-void engine_diagnose_stuck(struct pkv_engine *e);
+void engine_diagnose_stuck(struct pkv_engine *e, const struct pkv_plan *plan);
 void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_request *r);
 
 #endif

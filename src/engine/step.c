@@ -1,6 +1,8 @@
 /*
  * step.c - one step: schedule, row, the model runs, tokens, finishes, releases.
  */
+#include <inttypes.h>
+
 #include "engine/engine_private.h"
 
 static int64_t max_i64(int64_t a, int64_t b)
@@ -76,34 +78,57 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
     e->num_idle_steps = is_idle && next == PKV_NO_TIME ? e->num_idle_steps + 1 : 0;
     if (e->num_idle_steps >= e->config.stuck_steps)
         e->figures.outcome = PKV_OUTCOME_STUCK;
-    if (!is_idle || next == PKV_NO_TIME || e->config.every_step)
+    if (!is_idle || next == PKV_NO_TIME || e->steps_matter)
         return dur;
     return max_i64(dur, next - e->now_ns);
+}
+
+static void livelock(struct pkv_engine *e, const struct pkv_request *r)
+{
+    e->figures.outcome = PKV_OUTCOME_LIVELOCK;
+    engine_diagnose_livelock(e, r);
+}
+
+/* Nobody else is live, and it has given itself up again without a token in between. */
+static void watch_lone(struct pkv_engine *e, const struct pkv_request *r)
+{
+    struct lone_preemption *lone = &e->lone;
+    if (lone->happened && lone->row == r->row && lone->output_tokens == e->figures.output_tokens)
+        livelock(e, r);
+    *lone = (struct lone_preemption){true, r->row, e->figures.output_tokens};
 }
 
 /* With nothing more to come, a run whose last running request has just given itself up is in a state
  * that its queue and its free blocks decide alone. When that state comes again without a token in
  * between, it will come for ever. */
-static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+static int watch_states(struct pkv_engine *e, const struct pkv_request *r, struct pkv_err *err)
 {
     struct livelock_watch *watch = &e->watch;
     uint64_t progress = e->figures.output_tokens + e->figures.completed, state;
-    if (e->config.every_step || plan->num_preemptions == 0 ||
-        pkv_sched_num_running(e->sched) > 0 || next_event_ns(e) != PKV_NO_TIME)
-        return 0;
     if (pkv_sched_fingerprint(e->sched, &state, err) < 0)
         return -1;
     if (watch->progress != progress)
         *watch = (struct livelock_watch){.progress = progress};
-    if (watch->limit > 0 && state == watch->kept) {
-        e->figures.outcome = PKV_OUTCOME_LIVELOCK;
-        engine_diagnose_livelock(e, plan->preemptions[plan->num_preemptions - 1].ref.request);
-    }
+    if (watch->limit > 0 && state == watch->kept)
+        livelock(e, r);
     if (watch->distance++ == watch->limit) {
         watch->kept = state;
         watch->distance = 0;
         watch->limit = 2 * watch->limit + 1;
     }
+    return 0;
+}
+
+static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    if (e->config.every_step || plan->num_preemptions == 0 ||
+        pkv_sched_num_running(e->sched) > 0)
+        return 0;
+    const struct pkv_request *r = plan->preemptions[plan->num_preemptions - 1].ref.request;
+    if (engine_num_live(e) == 1 && r->abort_ns == PKV_NO_TIME)
+        watch_lone(e, r);
+    if (e->figures.outcome == PKV_OUTCOME_DONE && next_event_ns(e) == PKV_NO_TIME)
+        return watch_states(e, r, err);
     return 0;
 }
 
@@ -134,8 +159,6 @@ static int token_out(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns
 static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, struct pkv_err *err)
 {
     gaps_settle(e, r, end_ns);
-    e->figures.completed++;
-    e->row.finished++;
     if (r->abort_node.index != PKV_HEAP_NOWHERE)
         pkv_heap_remove(&e->aborts, &r->abort_node);
     struct pkv_event event = event_of(e, PKV_EVENT_FINISH, end_ns, r);
@@ -152,16 +175,20 @@ static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t en
     row->regular_gap_ns = row->dur_ns;
     row->regular_gaps = row->output_tokens = (int64_t)plan->num_steady;
     row->max_gap_ns = plan->num_steady ? row->dur_ns : 0;
+    for (size_t i = 0; i < plan->num_entries; i++)
+        row->output_tokens += plan->entries[i].sampled;
+    /* Counted first, so that the account holds even if a sink fails in the middle. */
+    e->figures.output_tokens += (uint64_t)row->output_tokens;
+    e->figures.completed += plan->num_finished;
+    row->finished = (int64_t)plan->num_finished;
     for (size_t i = 0; i < plan->num_entries; i++) {
         const struct pkv_plan_entry *entry = &plan->entries[i];
-        row->output_tokens += entry->sampled;
         if (entry->sampled && token_out(e, entry->ref.request, end_ns, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < plan->num_finished; i++)
         if (finish(e, plan->finished[i], end_ns, err) < 0)
             return -1;
-    e->figures.output_tokens += (uint64_t)row->output_tokens;
     return 0;
 }
 
@@ -171,7 +198,23 @@ static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct
         return 0;
     if (plan && pkv_plan_check(e->sched, plan, err) < 0)
         return -1;
+    int64_t room = e->row.used_blocks * pkv_sched_config(e->sched)->groups[0].block_size;
+    if (e->row.stored_tokens > room)
+        return pkv_fail(err, PKV_ERR_AUDIT, "E3: %" PRId64 " positions stored in room for %" PRId64,
+                        e->row.stored_tokens, room);
     return pkv_sched_check(e->sched, err);
+}
+
+/* Virtual time is 64 bits of nanoseconds, 292 years. */
+static int check_time(const struct pkv_engine *e, struct pkv_err *err)
+{
+    if (e->row.dur_ns < PKV_LONGEST_STEP_NS && e->now_ns <= INT64_MAX - e->row.dur_ns)
+        return 0;
+    return pkv_fail(err, PKV_ERR_INPUT,
+                    "step %" PRId64 " at %" PRId64 " ns would end beyond the range of virtual time: "
+                    "%" PRId64 " prefill tokens, %" PRId64 " decodes, %" PRId64 " context tokens",
+                    e->row.step, e->now_ns, e->row.prefill_tokens, e->row.decode_tokens,
+                    e->row.context_tokens);
 }
 
 int engine_step(struct pkv_engine *e, struct pkv_err *err)
@@ -186,12 +229,15 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     count_plan(e, plan);
     e->row.dur_ns = duration(e, plan);
     if (e->figures.outcome == PKV_OUTCOME_STUCK)
-        engine_diagnose_stuck(e);
+        engine_diagnose_stuck(e, plan);
     if (watch_livelock(e, plan, err) < 0)
         return -1;
     if (emit_plan_events(e, plan, err) < 0 || emit_planned(e, plan, err) < 0 ||
         check(e, plan, err) < 0)
         return -1;
+    if (check_time(e, err) < 0)
+        return -1;
+    e->failed = true;   /* until the step is whole */
     pkv_sched_commit(e->sched, plan);
     int64_t end_ns = e->now_ns + e->row.dur_ns;
     gaps_note_step(e);
@@ -200,6 +246,7 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     e->row.free_blocks_end = pkv_cache_num_free(cache);
     if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)
         return -1;
+    e->failed = false;
     e->figures.num_steps++;
     e->figures.end_ns = end_ns;
     e->now_ns = end_ns;

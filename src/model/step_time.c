@@ -1,14 +1,11 @@
 /*
  * step_time.c - fixed and affine step times, in whole nanoseconds.
  *
- * Products are formed in 128 bits, so no input can overflow; what leaves the range of a run is cut
- * to LONGEST_NS, about 73 years.
+ * Products are formed in 128 bits, so no input can overflow.
  */
 #include "pagedkv/model.h"
 
 #include "pagedkv/err.h"
-
-static const int64_t LONGEST_NS = INT64_MAX / 4;
 
 static int64_t affine_ns(const struct pkv_step_time *law, const struct pkv_step_work *work)
 {
@@ -16,14 +13,14 @@ static int64_t affine_ns(const struct pkv_step_time *law, const struct pkv_step_
     __int128 sum = prefill > law->base_ns ? prefill : law->base_ns;
     sum += (__int128)work->num_decodes * law->per_decode_ns;
     sum += (__int128)work->num_context_tokens * law->per_context_token_ns;
-    return sum < LONGEST_NS ? (int64_t)sum : LONGEST_NS;
+    return sum < PKV_LONGEST_STEP_NS ? (int64_t)sum : PKV_LONGEST_STEP_NS;
 }
 
 int64_t pkv_step_time_ns(const struct pkv_step_time *law, const struct pkv_step_work *work)
 {
     switch (law->law) {
     case PKV_STEP_TIME_FIXED:
-        return law->fixed_ns;
+        return law->fixed_ns < PKV_LONGEST_STEP_NS ? law->fixed_ns : PKV_LONGEST_STEP_NS;
     case PKV_STEP_TIME_AFFINE:
         return affine_ns(law, work);
     case PKV_STEP_TIME_LAW_COUNT:

@@ -3,10 +3,11 @@
  */
 #include "pagedkv/policy.h"
 
-static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *pass,
-                                       const struct pkv_candidate *c, uint64_t *need_blocks)
+static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched_view *view,
+                                       void *pass, const struct pkv_candidate *c,
+                                       uint64_t *need_blocks)
 {
-    (void)pass;
+    (void)state, (void)pass;
     uint64_t watermark = view->num_running ? view->num_watermark_blocks : 0;
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;

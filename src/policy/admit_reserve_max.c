@@ -21,12 +21,14 @@ static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct
     uint64_t wanted = positions_wanted(r);
     uint64_t least = r->seq.num_known_tokens;
     uint64_t end = wanted > least ? wanted : least;
-    return end < view->max_model_len ? (uint32_t)end : view->max_model_len;
+    uint32_t last = view->max_model_len - 1;   /* the token that reaches it is never stored */
+    return end < last ? (uint32_t)end : last;
 }
 
-static void begin(const struct pkv_sched_view *view, void *state)
+static void begin(const void *state, const struct pkv_sched_view *view, void *scratch)
 {
-    struct pass *pass = state;
+    (void)state;
+    struct pass *pass = scratch;
     pass->outstanding = 0;
     for (size_t i = 0; i < view->num_running; i++) {
         const struct pkv_request *r = view->running[i];
@@ -34,10 +36,12 @@ static void begin(const struct pkv_sched_view *view, void *state)
     }
 }
 
-static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *state,
-                                       const struct pkv_candidate *c, uint64_t *need_blocks)
+static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched_view *view,
+                                       void *scratch, const struct pkv_candidate *c,
+                                       uint64_t *need_blocks)
 {
-    const struct pass *pass = state;
+    (void)state;
+    const struct pass *pass = scratch;
     uint32_t end = positions_to_end(view, c->request);
     uint64_t need = pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
     if (c->need_blocks > view->num_free_blocks)
@@ -46,9 +50,11 @@ static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *
     return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
 }
 
-static void took(const struct pkv_sched_view *view, void *state, const struct pkv_candidate *c)
+static void took(const void *state, const struct pkv_sched_view *view, void *scratch,
+                 const struct pkv_candidate *c)
 {
-    struct pass *pass = state;
+    (void)state;
+    struct pass *pass = scratch;
     uint32_t end = positions_to_end(view, c->request);
     pass->outstanding += pkv_cache_need(view->cache, &c->request->seq, NULL, end);
 }

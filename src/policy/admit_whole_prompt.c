@@ -6,18 +6,17 @@
  */
 #include "pagedkv/policy.h"
 
-static enum pkv_admit_verdict consider(const struct pkv_sched_view *view, void *pass,
-                                       const struct pkv_candidate *c, uint64_t *need_blocks)
+static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched_view *view,
+                                       void *pass, const struct pkv_candidate *c,
+                                       uint64_t *need_blocks)
 {
-    (void)pass;
+    (void)state, (void)pass;
     uint64_t watermark = view->num_running ? view->num_watermark_blocks : 0;
     const struct pkv_seq *seq = &c->request->seq;
-    uint32_t known = seq->num_known_tokens;
-    uint32_t whole = known < view->max_model_len ? known : view->max_model_len;
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
-    uint64_t need = pkv_cache_need(view->cache, seq, c->hit, whole);
-    need = need > c->need_blocks ? need : c->need_blocks;   /* lookahead may reach further */
+    uint64_t need = pkv_cache_need(view->cache, seq, c->hit, seq->num_known_tokens);
+    need = need > c->need_blocks ? need : c->need_blocks;   /* it may have to take more at once */
     *need_blocks = need + watermark;
     return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
 }

@@ -3,9 +3,10 @@
  */
 #include "pagedkv/policy.h"
 
-static int64_t key(const struct pkv_sched_view *view, const struct pkv_request *r)
+static int64_t key(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *r)
 {
-    (void)view, (void)r;
+    (void)state, (void)view, (void)r;
     return 0;   /* equal keys go by arrival */
 }
 

@@ -3,9 +3,10 @@
  */
 #include "pagedkv/policy.h"
 
-static int64_t key(const struct pkv_sched_view *view, const struct pkv_request *r)
+static int64_t key(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *r)
 {
-    (void)view;
+    (void)state, (void)view;
     return r->priority;
 }
 

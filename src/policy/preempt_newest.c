@@ -5,9 +5,10 @@
  */
 #include "pagedkv/policy.h"
 
-static size_t pick(const struct pkv_sched_view *view, const struct pkv_request *grower)
+static size_t pick(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *grower)
 {
-    (void)grower;
+    (void)state, (void)grower;
     return view->num_running - 1;
 }
 

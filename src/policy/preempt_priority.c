@@ -10,10 +10,11 @@ static bool is_worse(const struct pkv_request *a, const struct pkv_request *b)
     return a->priority != b->priority ? a->priority > b->priority : a->row > b->row;
 }
 
-static size_t pick(const struct pkv_sched_view *view, const struct pkv_request *grower)
+static size_t pick(const void *state, const struct pkv_sched_view *view,
+                   const struct pkv_request *grower)
 {
     size_t worst = 0;
-    (void)grower;
+    (void)state, (void)grower;
     for (size_t i = 1; i < view->num_running; i++)
         if (is_worse(view->running[i], view->running[worst]))
             worst = i;

@@ -50,7 +50,9 @@ static const struct pkv_preset presets[] = {
     {.name = "vllm-2025-09",
      .summary = "vLLM of the days before v0.11.0: no full-prompt gate; first come first served only",
      .source = "vLLM main 67f3fb084 of 2025-09-30; checked against recorded step logs",
-     SETTINGS(vllm_2025_09)},
+     SETTINGS(vllm_2025_09),
+     .priority_note = "under order: priority it is known to differ from that engine, which kept "
+                      "scheduling a victim: that fault is not repeated"},
 };
 
 enum { NUM_PRESETS = sizeof presets / sizeof presets[0] };

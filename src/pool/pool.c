@@ -130,11 +130,6 @@ struct pkv_pool_counts pkv_pool_counts(const struct pkv_pool *pool)
     return pool->counts;
 }
 
-const struct pkv_evict_ops *pkv_pool_evict(const struct pkv_pool *pool)
-{
-    return pool->evict;
-}
-
 uint32_t pkv_pool_reserve_blocks(const struct pkv_pool *pool, uint32_t num_prompt_tokens,
                                  uint32_t num_positions, uint32_t max_model_len,
                                  uint32_t block_size)

@@ -69,6 +69,11 @@ void pkv_waiting_put_back(struct pkv_waiting *queue, struct pkv_request *r)
     pkv_heap_push(&queue->heap, &r->waiting_node);
 }
 
+bool pkv_waiting_has_place(const struct pkv_request *r)
+{
+    return r->waiting_node.key[0] == INT64_MIN || r->waiting_node.key[0] == INT64_MAX;
+}
+
 static struct pkv_request *owner(struct pkv_heap_node *node)
 {
     return (struct pkv_request *)((char *)node - offsetof(struct pkv_request, waiting_node));

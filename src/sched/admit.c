@@ -67,14 +67,16 @@ static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
 
 static void count_overtakes(struct pkv_sched *s)
 {
-    for (size_t i = 0; i < s->num_aside; i++)
+    /* Without a bound nobody asks, and with many waiting it would cost. */
+    for (size_t i = 0; s->config.policies.on_blocked_param > 0 && i < s->num_aside; i++)
         s->aside[i]->num_overtakes++;
 }
 
 static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
-                             struct pkv_err *err)
+                             uint32_t num_positions, struct pkv_err *err)
 {
     uint64_t end = sched_end_positions(s, r);
+    end = end > num_positions ? end : num_positions;
     uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
     uint64_t positions = end < room ? end : room;
     if (positions < r->seq.num_known_tokens)
@@ -107,11 +109,7 @@ static void record_admission(struct pkv_sched *s, struct pkv_plan *plan,
         r->num_hit_tokens = hit;
     if (hit > r->num_highest_tokens)
         r->num_highest_tokens = hit;
-    uint32_t num_blocks = 0;
-    for (uint32_t g = 0; g < s->config.num_groups; g++)
-        num_blocks += r->seq.tables[g].num;
-    if (num_blocks > r->peak_blocks)
-        r->peak_blocks = num_blocks;
+    sched_note_peak(r);
     plan_add_entry(s, plan, (struct pkv_plan_entry){
         .ref = pkv_request_ref(r),
         .num_tokens = c->num_tokens,
@@ -124,12 +122,14 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
                             const struct pkv_candidate *c, struct pkv_request *r,
                             struct pkv_err *err)
 {
-    if (reserve_admission(s, plan, r, err) < 0)
+    if (reserve_admission(s, plan, r, c->num_positions, err) < 0)
         return NO_MEMORY;
     uint32_t num_free = s->view.num_free_blocks;
-    enum pkv_alloc grown =
-        pkv_cache_grow(s->cache, &r->seq, c->hit, c->num_tokens, c->num_positions);
-    PKV_ASSERT(grown == PKV_ALLOC_OK);   /* no policy admits what does not fit */
+    if (pkv_cache_grow(s->cache, &r->seq, c->hit, c->num_tokens, c->num_positions) ==
+        PKV_ALLOC_SHORT) {   /* enough are free, but not in one piece */
+        note_limit(plan, r, PKV_LIMIT_BLOCKS, c->need_blocks, num_free);
+        return REFUSED;
+    }
     record_admission(s, plan, c, r, num_free);
     if (s->remembered.ref.request == r)
         s->remembered.ref.request = NULL;
@@ -141,8 +141,21 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
     count_overtakes(s);
     sched_update_view(s);
     if (s->config.policies.admit->took)
-        s->config.policies.admit->took(&s->view, s->pass, c);
+        s->config.policies.admit->took(s->admit_state, &s->view, s->pass, c);
     return ADMITTED;
+}
+
+/* A layout may give a request its blocks in one piece. */
+static uint32_t positions_at_once(const struct pkv_sched *s, const struct pkv_request *r,
+                                  uint32_t num_positions)
+{
+    uint64_t end = sched_end_positions(s, r);
+    uint32_t blocks = pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens, (uint32_t)end,
+                                               s->max_model_len);
+    uint64_t reserved = (uint64_t)blocks * s->config.groups[0].block_size;
+    if (reserved <= num_positions)
+        return num_positions;
+    return reserved < UINT32_MAX ? (uint32_t)reserved : UINT32_MAX;
 }
 
 static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
@@ -152,26 +165,22 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
-    uint32_t n = r->seq.num_known_tokens - hit.num_tokens;
-    uint32_t threshold = s->config.long_prefill_token_threshold;
-    if (threshold && n > threshold)
-        n = threshold;
+    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - hit.num_tokens);
     if (!s->config.enable_chunked_prefill && n > s->budget) {
         note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
         return DEFERRED;
     }
     n = n < s->budget ? n : (uint32_t)s->budget;
-    uint64_t positions = (uint64_t)hit.num_tokens + n;
     struct pkv_candidate c = {
         .request = r,
         .hit = &hit,
         .num_tokens = n,
-        .num_positions = (uint32_t)positions,
+        .num_positions = positions_at_once(s, r, hit.num_tokens + n),
     };
     c.need_blocks = pkv_cache_need(s->cache, &r->seq, &hit, c.num_positions);
     uint64_t need = c.need_blocks;
     enum pkv_admit_verdict verdict =
-        s->config.policies.admit->consider(&s->view, s->pass, &c, &need);
+        s->config.policies.admit->consider(s->admit_state, &s->view, s->pass, &c, &need);
     if (verdict == PKV_ADMIT) {
         if (has_lost_ids(&hit))
             pkv_cache_find_prefix(s->cache, &r->seq, &hit);
@@ -213,7 +222,7 @@ static void put_back(struct pkv_sched *s)
 static bool may_go_on(const struct pkv_sched *s)
 {
     const struct pkv_policies *p = &s->config.policies;
-    for (size_t i = 0; i < s->num_aside; i++)
+    for (size_t i = 0; p->on_blocked_param > 0 && i < s->num_aside; i++)
         if (!p->on_blocked->goes_on(s->aside[i], p->on_blocked_param))
             return false;
     return true;
@@ -259,7 +268,8 @@ static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *
     return go_on < 0 ? -1 : 0;
 }
 
-/* Keys that change while waiting are asked anew before a pass. */
+/* Keys that change while waiting are asked anew before a pass. Those who were put to the front or to
+ * the tail stay there. */
 static int reorder(struct pkv_sched *s, struct pkv_err *err)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
@@ -271,8 +281,13 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
     pkv_waiting_list(s->waiting, s->aside);
     for (size_t i = 0; i < num; i++)
         pkv_waiting_remove(s->waiting, s->aside[i]);
-    for (size_t i = 0; i < num; i++)
-        pkv_waiting_put_again(s->waiting, s->aside[i], order->key(&s->view, s->aside[i]));
+    for (size_t i = 0; i < num; i++) {
+        struct pkv_request *r = s->aside[i];
+        if (pkv_waiting_has_place(r))
+            pkv_waiting_put_back(s->waiting, r);
+        else
+            pkv_waiting_put_again(s->waiting, r, sched_order_key(s, r));
+    }
     return 0;
 }
 
@@ -287,9 +302,11 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
         return -1;
     if (s->config.policies.admit->begin) {
         steady_refresh(s);
-        s->config.policies.admit->begin(&s->view, s->pass);
+        s->config.policies.admit->begin(s->admit_state, &s->view, s->pass);
     }
     int result = run_pass(s, plan, err);
+    if (s->config.policies.admit->end)
+        s->config.policies.admit->end(s->admit_state, &s->view, s->pass);
     put_back(s);
     return result;
 }

@@ -18,15 +18,14 @@ static bool is_done(const struct pkv_sched *s, const struct pkv_request *r)
 static void commit_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry *entry)
 {
     struct pkv_request *r = pkv_request_get(entry->ref);
-    if (!r || r->status != PKV_REQUEST_RUNNING)
-        return;   /* gone since */
+    PKV_ASSERT(r && r->status == PKV_REQUEST_RUNNING);
     struct pkv_seq *seq = &r->seq;
     if (seq->num_computed_tokens > r->num_highest_tokens)
         r->num_highest_tokens = seq->num_computed_tokens;
     r->num_recomputed_tokens += entry->num_recomputed;
     if (s->config.policies.publish->when == PKV_PUBLISH_COMPUTED)
         pkv_cache_publish(s->cache, seq);
-    if (seq->num_computed_tokens < seq->num_known_tokens)
+    if (!entry->samples)
         return;
     if (!r->emits_nothing) {
         seq->num_known_tokens++;
@@ -54,9 +53,12 @@ static void drop_finished(struct pkv_sched *s)
 
 void pkv_sched_commit(struct pkv_sched *s, struct pkv_plan *plan)
 {
+    PKV_ASSERT(s->in_flight);
+    s->in_flight = false;
     steady_commit(s, plan);
     for (size_t i = 0; i < plan->num_entries; i++)
         commit_entry(s, plan, &plan->entries[i]);
     if (plan->num_finished > 0)
         drop_finished(s);
+    sched_observe(s, plan);
 }

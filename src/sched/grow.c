@@ -11,21 +11,11 @@
  */
 #include "sched/sched_private.h"
 
-static uint32_t min_u64(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a < b ? a : b);
-}
-
 static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint32_t computed = r->seq.num_computed_tokens;
-    uint32_t n = r->seq.num_known_tokens - computed;
-    uint32_t threshold = s->config.long_prefill_token_threshold;
-    if (threshold && n > threshold)
-        n = threshold;
-    n = min_u64(n, s->budget);
-    uint32_t last = s->max_model_len - 1;
-    return computed < last ? min_u64(n, last - computed) : 0;
+    /* The engine also cuts at max_model_len - 1; known tokens never get there, as it ends a request. */
+    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - r->seq.num_computed_tokens);
+    return n < s->budget ? n : (uint32_t)s->budget;
 }
 
 static void requeue(struct pkv_sched *s, struct pkv_request *r)
@@ -39,7 +29,7 @@ static void requeue(struct pkv_sched *s, struct pkv_request *r)
         pkv_waiting_put_tail(s->waiting, r, order->by_arrival ? 0 : INT64_MAX);
         break;
     case PKV_PLACE_BY_ORDER:
-        pkv_waiting_put_again(s->waiting, r, order->key(&s->view, r));
+        pkv_waiting_put_again(s->waiting, r, sched_order_key(s, r));
         break;
     }
 }
@@ -53,6 +43,15 @@ static void take_back(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
         pkv_cache_unpublish(s->cache, &r->seq, computed);
 }
 
+static uint32_t give_up_blocks(struct pkv_sched *s, struct pkv_request *r)
+{
+    switch (s->config.policies.on_preempt->action) {
+    case PKV_ON_PREEMPT_RECOMPUTE:
+        break;
+    }
+    return pkv_cache_release(s->cache, &r->seq);
+}
+
 static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
                     struct pkv_request *grower)
 {
@@ -63,7 +62,7 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
         take_back(s, plan, victim);
     }
     sched_remove_running(s, index);
-    uint32_t freed = pkv_cache_release(s->cache, &victim->seq);
+    uint32_t freed = give_up_blocks(s, victim);
     pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
     victim->num_preemptions++;
     s->num_preemptions++;
@@ -83,12 +82,11 @@ enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
 static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                            uint32_t n, size_t *place)
 {
-    uint32_t computed = r->seq.num_computed_tokens;
-    uint32_t positions = min_u64((uint64_t)computed + n, s->max_model_len);
+    uint32_t positions = r->seq.num_computed_tokens + n;
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
         sched_update_view(s);
-        size_t index = s->config.policies.preempt->pick(&s->view, r);
+        size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, r);
         if (index == SIZE_MAX)
             return NOT_GROWN;
         PKV_ASSERT(index < s->num_running);
@@ -111,17 +109,13 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
         .first_position = r->seq.num_computed_tokens - n,
         .kind = PKV_ENTRY_RUNNING,
     };
-    uint32_t num_blocks = 0;
-    for (uint32_t g = 0; g < s->config.num_groups; g++) {
+    for (uint32_t g = 0; g < s->config.num_groups; g++)
         entry.num_blocks_before[g] = blocks_before[g];
-        num_blocks += r->seq.tables[g].num;
-    }
-    if (num_blocks > r->peak_blocks)
-        r->peak_blocks = num_blocks;
+    sched_note_peak(r);
     plan_add_entry(s, plan, entry);
 }
 
-void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
+static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan)
 {
     steady_grow(s, plan);
     for (size_t i = s->steady.num; i < s->num_running && s->budget > 0; i++) {
@@ -141,5 +135,14 @@ void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
         case GAVE_ITSELF_UP:
             return;   /* those behind it get nothing in this step */
         }
+    }
+}
+
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    switch (s->config.policies.grow->shape) {
+    case PKV_GROW_ONE_BY_ONE:
+        grow_one_by_one(s, plan);
+        break;
     }
 }

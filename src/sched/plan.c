@@ -39,6 +39,7 @@ void plan_add_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_
     uint32_t highest = r->num_highest_tokens;
     uint32_t below = highest > entry.first_position ? highest - entry.first_position : 0;
     entry.num_recomputed = below < entry.num_tokens ? below : entry.num_tokens;
+    entry.samples = entry.first_position + entry.num_tokens >= r->seq.num_known_tokens;
     r->sched_mark = plan->number;
     r->sched_entry = (uint32_t)plan->num_entries;
     plan->entries[plan->num_entries++] = entry;

@@ -44,20 +44,33 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
     return pkv_cache_create(&cache, err);
 }
 
+static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    s->pass = pkv_alloc(1, p->admit->pass_size, err);
+    s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
+    s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
+    s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
+    return s->preempt_state ? 0 : -1;
+}
+
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
 {
+    if (!(config->watermark >= 0 && config->watermark <= 1)) {
+        pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
+        return NULL;
+    }
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
         return NULL;
     s->config = *config;
-    s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT32_MAX;
-    s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT32_MAX;
+    s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT64_MAX;
+    s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT64_MAX;
     s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
     s->cache = create_cache(config, err);
     s->store = s->cache ? pkv_request_store_create(err) : NULL;
     s->waiting = s->store ? pkv_waiting_create(err) : NULL;
-    s->pass = s->waiting ? pkv_alloc(1, config->policies.admit->pass_size, err) : NULL;
-    if (!s->pass || steady_init(s, err) < 0) {
+    if (!s->waiting || create_policy_states(s, err) < 0 || steady_init(s, err) < 0) {
         pkv_sched_destroy(s);
         return NULL;
     }
@@ -89,6 +102,9 @@ void pkv_sched_destroy(struct pkv_sched *s)
     pkv_free(s->aside);
     pkv_free(s->deferred);
     pkv_free(s->pass);
+    pkv_free(s->order_state);
+    pkv_free(s->admit_state);
+    pkv_free(s->preempt_state);
     pkv_free(s);
 }
 
@@ -96,8 +112,42 @@ void sched_update_view(struct pkv_sched *s)
 {
     s->view.running = s->running;
     s->view.num_running = s->num_running;
-    s->view.num_waiting = pkv_waiting_num(s->waiting);
+    s->view.num_waiting = pkv_waiting_num(s->waiting) + s->num_aside + s->num_deferred;
     s->view.num_free_blocks = pkv_cache_num_free(s->cache);
+}
+
+void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    if (!p->order->observe && !p->admit->observe && !p->preempt->observe)
+        return;
+    const struct pkv_step_facts facts = {
+        .num_tokens = plan->num_tokens,
+        .num_prefill_tokens = plan->num_prefill_tokens,
+        .num_decodes = plan->num_decodes,
+        .num_admitted = plan->num_admissions,
+        .num_preempted = plan->num_preemptions,
+        .num_finished = plan->num_finished,
+        .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
+    };
+    if (p->order->observe)
+        p->order->observe(s->order_state, &facts);
+    if (p->admit->observe)
+        p->admit->observe(s->admit_state, &facts);
+    if (p->preempt->observe)
+        p->preempt->observe(s->preempt_state, &facts);
+}
+
+int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return s->config.policies.order->key(s->order_state, &s->view, r);
+}
+
+void sched_note_peak(struct pkv_request *r)
+{
+    uint32_t num_blocks = pkv_seq_num_blocks(&r->seq);
+    if (num_blocks > r->peak_blocks)
+        r->peak_blocks = num_blocks;
 }
 
 /* --- coming in ------------------------------------------------------------------------------- */
@@ -105,7 +155,8 @@ void sched_update_view(struct pkv_sched *s)
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
 {
     uint64_t end = (uint64_t)r->seq.num_prompt_tokens + r->num_output_tokens - 1;
-    return end < s->max_model_len ? end : s->max_model_len;
+    uint64_t last = s->max_model_len - 1;   /* the token that reaches the limit is never stored */
+    return end < last ? end : last;
 }
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
@@ -116,6 +167,24 @@ uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_reque
         positions = wanted > positions ? wanted : positions;
     }
     return pkv_cache_blocks_for(s->cache, positions);
+}
+
+uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)
+{
+    uint32_t threshold = config->long_prefill_token_threshold;
+    return threshold && num_tokens > threshold ? threshold : num_tokens;
+}
+
+/* What the engine's front door turns away, whatever its scheduler would do with it. */
+static bool has_no_room(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
+                        size_t size)
+{
+    uint32_t prompt = r->seq.num_prompt_tokens;
+    if (prompt < s->max_model_len)
+        return false;
+    snprintf(reason, size, "prompt of %" PRIu32 " tokens leaves no room below max_model_len %" PRIu32,
+             prompt, s->max_model_len);
+    return true;
 }
 
 /* Says why a request could never run; false when it could. */
@@ -131,8 +200,7 @@ static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r
                  prompt, r->max_tokens, longest, s->max_model_len);
         return true;
     }
-    uint32_t threshold = s->config.long_prefill_token_threshold;
-    uint32_t first = threshold && prompt > threshold ? threshold : prompt;
+    uint32_t first = sched_first_chunk(&s->config, prompt);
     if (!s->config.enable_chunked_prefill && first > s->max_budget) {
         snprintf(reason, size,
                  "without chunked prefill %" PRIu32 " prompt tokens exceed the token budget %" PRIu64,
@@ -151,19 +219,22 @@ static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r
 int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
                   struct pkv_request **out, char *reason, size_t reason_size, struct pkv_err *err)
 {
-    if (pkv_waiting_reserve(s->waiting, pkv_request_store_num_live(s->store) + 1, err) < 0)
+    size_t num_live = pkv_request_store_num_live(s->store) + 1;
+    if (pkv_waiting_reserve(s->waiting, num_live, err) < 0 ||
+        pkv_grow(&s->aside, &s->aside_capacity, num_live, sizeof(struct pkv_request *), err) < 0)
         return -1;
     struct pkv_request *r = pkv_request_open(s->store, s->cache, spec, err);
     if (!r)
         return -1;
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
-    if (rejects && can_never_run(s, r, reason, reason_size)) {
+    if ((rejects && can_never_run(s, r, reason, reason_size)) ||
+        has_no_room(s, r, reason, reason_size)) {
         pkv_request_set_status(r, PKV_REQUEST_REJECTED);
         return 0;
     }
     sched_update_view(s);
-    pkv_waiting_put_new(s->waiting, r, s->config.policies.order->key(&s->view, r));
+    pkv_waiting_put_new(s->waiting, r, sched_order_key(s, r));
     return 0;
 }
 
@@ -192,6 +263,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 
 uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
+    PKV_ASSERT(!s->in_flight);
     leave_queues(s, r);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
@@ -209,27 +281,32 @@ static int by_row(const void *a, const void *b)
     return ((*x)->row > (*y)->row) - ((*x)->row < (*y)->row);
 }
 
-int pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_request *request),
-                    void *ctx, struct pkv_err *err)
+/* Needs no memory, as it may be called for want of it: the list of those put aside has had room for
+ * all live requests since they came. */
+void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_request *request),
+                     void *ctx)
 {
+    struct pkv_request **all = s->aside;
     size_t num_waiting = pkv_waiting_num(s->waiting), num = s->num_running + num_waiting;
-    struct pkv_request **all = pkv_alloc(num, sizeof(struct pkv_request *), err);
-    if (!all)
-        return -1;
-    for (size_t i = 0; i < s->num_running; i++)
-        all[i] = s->running[i];
+    PKV_ASSERT(num <= s->aside_capacity && s->num_aside == 0);
     for (size_t i = 0; i < num_waiting; i++)
-        all[s->num_running + i] = pkv_waiting_any(s->waiting, i);
+        all[i] = pkv_waiting_any(s->waiting, i);
+    for (size_t i = 0; i < num_waiting; i++)
+        pkv_waiting_remove(s->waiting, all[i]);
+    for (size_t i = 0; i < s->num_running; i++) {
+        steady_leave(s, s->running[i]);
+        all[num_waiting + i] = s->running[i];
+    }
+    s->num_running = 0;
+    if (num == 0)
+        return;
     qsort(all, num, sizeof(struct pkv_request *), by_row);
     for (size_t i = 0; i < num; i++) {
-        leave_queues(s, all[i]);
         pkv_cache_release(s->cache, &all[i]->seq);
         pkv_request_set_status(all[i], PKV_REQUEST_UNFINISHED);
         each(ctx, all[i]);
         pkv_sched_forget(s, all[i]);
     }
-    pkv_free(all);
-    return 0;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -34,6 +34,9 @@ static int check_running(const struct pkv_sched *s, struct pkv_err *err)
         if (r->status != PKV_REQUEST_RUNNING)
             return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " runs and is %s", r->row,
                             pkv_request_status_name(r->status));
+        if (i > 0 && s->running[i - 1]->steady.admission >= r->steady.admission)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " runs behind row %" PRIu64
+                            ", which was not admitted before it", r->row, s->running[i - 1]->row);
         if (r->seq.num_computed_tokens > r->seq.num_known_tokens)
             return pkv_fail(err, PKV_ERR_AUDIT,
                             "S3: row %" PRIu64 " has %" PRIu32 " positions computed of %" PRIu32,
@@ -61,16 +64,37 @@ int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
     return result;
 }
 
+struct plan_sums { uint64_t tokens, prefill, decodes, context, recomputed; };
+
+static int compare_sum(const char *what, uint64_t counted, uint64_t told, struct pkv_err *err)
+{
+    if (counted == told)
+        return 0;
+    return pkv_fail(err, PKV_ERR_AUDIT, "S5: the plan has %" PRIu64 " %s, its entries %" PRIu64,
+                    told, what, counted);
+}
+
 int pkv_plan_check(const struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_err *err)
 {
-    uint64_t num_tokens = plan->num_steady;
-    for (size_t i = 0; i < plan->num_entries; i++)
-        num_tokens += plan->entries[i].num_tokens;
-    if (num_tokens != plan->num_tokens)
-        return pkv_fail(err, PKV_ERR_AUDIT, "S5: %" PRIu64 " tokens scheduled, %" PRIu64 " counted",
-                        num_tokens, plan->num_tokens);
-    if (num_tokens > s->max_budget)
+    struct plan_sums sum = {plan->num_steady, 0, plan->num_steady, 0, 0};
+    if (plan->num_steady)
+        sum.context = s->steady.num_positions;
+    for (size_t i = 0; i < plan->num_entries; i++) {
+        const struct pkv_plan_entry *e = &plan->entries[i];
+        sum.tokens += e->num_tokens;
+        sum.prefill += e->num_tokens > 1 ? e->num_tokens : 0;
+        sum.decodes += e->num_tokens == 1;
+        sum.context += e->first_position + (uint64_t)e->num_tokens;
+        sum.recomputed += e->num_recomputed;
+    }
+    if (compare_sum("tokens", sum.tokens, plan->num_tokens, err) < 0 ||
+        compare_sum("prefill tokens", sum.prefill, plan->num_prefill_tokens, err) < 0 ||
+        compare_sum("decodes", sum.decodes, plan->num_decodes, err) < 0 ||
+        compare_sum("context tokens", sum.context, plan->num_context_tokens, err) < 0 ||
+        compare_sum("recomputed tokens", sum.recomputed, plan->num_recomputed_tokens, err) < 0)
+        return -1;
+    if (plan->num_tokens > s->max_budget)
         return pkv_fail(err, PKV_ERR_AUDIT, "S5: %" PRIu64 " tokens scheduled, the budget is %"
-                        PRIu64, num_tokens, s->max_budget);
+                        PRIu64, plan->num_tokens, s->max_budget);
     return 0;
 }

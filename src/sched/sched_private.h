@@ -26,6 +26,7 @@ struct steady {
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
     bool in_step;                         /* positions have grown, tokens not yet */
+    uint32_t hold_off;                    /* steps before anybody may enter again */
     uint64_t num;
     uint64_t num_positions;               /* computed, all of them together */
     struct pkv_heap ends;                 /* by (clock of the last token, admission) */
@@ -53,13 +54,15 @@ struct pkv_sched {
     size_t num_deferred, deferred_capacity;
     struct plan_slot slots[2];
     void *pass;                           /* owned scratch of the admit policy */
+    void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
+    bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
     struct steady steady;
     /* The configuration with "unlimited" made a number. */
-    uint64_t max_budget, max_seqs;
+    uint64_t max_budget, max_seqs;        /* UINT64_MAX = unlimited */
     uint32_t max_model_len;
 };
 
@@ -95,6 +98,12 @@ void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
+/* Let the policies learn. */
+void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
+/* Tokens of the first chunk of a request with so many to compute. */
+uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
+int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
+void sched_note_peak(struct pkv_request *r);
 /* Positions a request has when it ends by itself; what its tables are made for. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
 

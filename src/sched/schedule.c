@@ -28,6 +28,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
 
 int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *err)
 {
+    PKV_ASSERT(!s->in_flight);
     struct pkv_plan *plan = begin(s);
     if (plan_reserve(s, plan, s->num_running, err) < 0)
         return -1;
@@ -40,6 +41,9 @@ int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *e
         plan->limit = PKV_LIMIT_PREEMPTED;   /* what was given up must not be taken by a newcomer */
     else if (mix.admit && sched_admit_waiting(s, plan, err) < 0)
         return -1;
+    else if (!mix.admit && pkv_waiting_head(s->waiting))
+        plan->limit = PKV_LIMIT_LATCH;   /* nobody was looked at */
+    s->in_flight = true;
     plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
     *out = plan;
     return 0;

@@ -87,10 +87,15 @@ static int64_t end_clock(const struct pkv_sched *s, const struct pkv_request *r)
     return (int64_t)(s->steady.clock + (rest < room ? rest : room));
 }
 
+/* Steps in which nobody enters after all had to leave, as what disturbed them may last. */
+enum { HOLD_OFF = 8 };
+
 void steady_enter(struct pkv_sched *s, struct pkv_request *r)
 {
     struct steady *t = &s->steady;
     uint32_t computed = r->seq.num_computed_tokens;
+    if (t->hold_off > 0)
+        return;
     PKV_ASSERT(!r->steady.is_in && !t->in_step && computed + 1 == r->seq.num_known_tokens);
     r->steady.is_in = true;
     r->steady.base = computed - (uint32_t)t->clock;
@@ -132,6 +137,7 @@ void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan)
     if (s->steady.num == 0)
         return;
     plan->left_steady = true;
+    s->steady.hold_off = HOLD_OFF;
     for (size_t i = 0; i < s->num_running; i++)
         steady_leave(s, s->running[i]);
 }
@@ -166,16 +172,13 @@ static void grow_due(struct pkv_sched *s, struct pkv_request *r)
 {
     refresh(s, r);
     pkv_cache_extend(s->cache, &r->seq);
-    uint32_t num_blocks = 0;
-    for (uint32_t g = 0; g < s->config.num_groups; g++)
-        num_blocks += r->seq.tables[g].num;
-    if (num_blocks > r->peak_blocks)
-        r->peak_blocks = num_blocks;
+    sched_note_peak(r);
 }
 
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan)
 {
     struct steady *t = &s->steady;
+    t->hold_off -= t->hold_off > 0;
     if (t->num == 0)
         return;
     uint64_t num_wanted = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
@@ -205,8 +208,10 @@ static struct pkv_plan_entry entry_of(const struct pkv_sched *s, struct pkv_requ
         .num_tokens = 1,
         .first_position = seq->num_computed_tokens - 1,
         .kind = PKV_ENTRY_RUNNING,
+        .samples = true,
     };
-    bool took_block = entry.first_position % s->steady.block_size == 0;
+    bool in_pieces = s->config.policies.layout->create == NULL;
+    bool took_block = in_pieces && entry.first_position % s->steady.block_size == 0;
     for (uint32_t g = 0; g < s->config.num_groups; g++)
         entry.num_blocks_before[g] = seq->tables[g].num - took_block;
     return entry;
@@ -252,6 +257,7 @@ void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan)
     plan->num_entries = num_all;
     plan->num_steady = 0;
     plan->left_steady = true;
+    s->steady.hold_off = HOLD_OFF;
 }
 
 void steady_commit(struct pkv_sched *s, struct pkv_plan *plan)
@@ -278,27 +284,62 @@ void steady_commit(struct pkv_sched *s, struct pkv_plan *plan)
 
 /* --- recount --------------------------------------------------------------------------------- */
 
+static int check_bucket(const struct steady *t, uint32_t phase, struct pkv_err *err)
+{
+    const struct bucket *bucket = &t->buckets[phase];
+    const struct pkv_request *prev = NULL;
+    size_t num = 0;
+    for (const struct pkv_request *r = bucket->first; r && num <= t->num; r = r->steady.next) {
+        bool in_order = !prev || prev->steady.admission < r->steady.admission;
+        if (!r->steady.is_in || r->steady.phase != phase || r->steady.prev != prev || !in_order)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S6: row %" PRIu64 " of phase %" PRIu32
+                            " stands in bucket %" PRIu32, r->row, r->steady.phase, phase);
+        prev = r;
+        num++;
+    }
+    if (num != bucket->num || bucket->last != prev)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S6: %zu requests in bucket %" PRIu32 ", %zu counted",
+                        num, phase, bucket->num);
+    return 0;
+}
+
+static int check_steady_request(const struct pkv_sched *s, const struct pkv_request *r,
+                                struct pkv_err *err)
+{
+    const struct steady *t = &s->steady;
+    uint64_t due = r->steady.phase + (uint64_t)r->seq.num_computed_tokens;
+    if (due % t->block_size != t->clock % t->block_size)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S6: row %" PRIu64 " with %" PRIu32 " positions is in "
+                        "phase %" PRIu32 " at clock %" PRIu64, r->row, r->seq.num_computed_tokens,
+                        r->steady.phase, t->clock);
+    int64_t end = end_clock(s, r) - (t->in_step ? 1 : 0);
+    if (r->waiting_node.key[0] != end)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S6: row %" PRIu64 " ends at clock %" PRId64
+                        ", not %" PRId64, r->row, r->waiting_node.key[0], end);
+    return 0;
+}
+
 int steady_check(const struct pkv_sched *s, struct pkv_err *err)
 {
     const struct steady *t = &s->steady;
-    uint64_t num = 0, num_positions = 0;
+    uint64_t num = 0, num_listed = 0, num_positions = 0;
     for (size_t i = 0; i < s->num_running; i++) {
-        const struct pkv_request *r = s->running[i];
-        if (!r->steady.is_in)
+        if (!s->running[i]->steady.is_in)
             continue;
         num++;
-        num_positions += r->seq.num_computed_tokens;
-        uint64_t due = r->steady.phase + r->seq.num_computed_tokens;
-        if (due % t->block_size != t->clock % t->block_size)
-            return pkv_fail(err, PKV_ERR_AUDIT,
-                            "S6: row %" PRIu64 " with %" PRIu32 " positions is in phase %" PRIu32
-                            " at clock %" PRIu64, r->row, r->seq.num_computed_tokens,
-                            r->steady.phase, t->clock);
+        num_positions += s->running[i]->seq.num_computed_tokens;
+        if (check_steady_request(s, s->running[i], err) < 0)
+            return -1;
     }
-    if (num != t->num || t->ends.num != t->num)
-        return pkv_fail(err, PKV_ERR_AUDIT,
-                        "S6: %" PRIu64 " steady requests, %" PRIu64 " counted, %zu ends", num,
-                        t->num, t->ends.num);
+    for (uint32_t phase = 0; phase < t->block_size; phase++) {
+        num_listed += t->buckets[phase].num;
+        if (check_bucket(t, phase, err) < 0)
+            return -1;
+    }
+    if (num != t->num || num_listed != t->num || t->ends.num != t->num)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S6: %" PRIu64 " steady requests, %" PRIu64
+                        " counted, %" PRIu64 " in buckets, %zu ends", num, t->num, num_listed,
+                        t->ends.num);
     if (num_positions != t->num_positions)
         return pkv_fail(err, PKV_ERR_AUDIT,
                         "S6: steady requests have %" PRIu64 " positions, %" PRIu64 " counted",
