@@ -18,10 +18,13 @@ static int is_directory(const char *path)
 /* One level; being there already is fine. */
 static int make_one(const char *path, struct pkv_err *err)
 {
-    if (mkdir(path, 0777) == 0 || is_directory(path))
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int why = errno;    /* looking whether it is there would write over it */
+    if (is_directory(path))
         return 0;
     return pkv_fail_at(err, path, 0, 0, "directory cannot be made: %s",
-                       strerror(errno == EEXIST ? ENOTDIR : errno));
+                       strerror(why == EEXIST ? ENOTDIR : why));
 }
 
 int pkv_make_dir(const char *path, struct pkv_err *err)

@@ -1,10 +1,12 @@
 /*
  * format.c - digits and JSON characters.
  *
- * Eight digits are split with three multiplications and no loop; numbers below 100, which most are,
- * come from a table.
+ * Eight digits are split with three multiplications and no loop; numbers of up to four, which most
+ * are, come from a table of pairs.
  */
 #include "base/format_private.h"
+
+#include "base/out.h"
 
 #include <string.h>
 
@@ -35,17 +37,30 @@ static void put_eight(char *out, uint64_t digits)
 #endif
 }
 
+static size_t put_up_to_four(char *out, uint32_t n)
+{
+    if (n < 10) {
+        *out = (char)('0' + n);
+        return 1;
+    }
+    uint32_t high = n / 100;
+    size_t length = 0;
+    if (high >= 10) {
+        memcpy(out, pairs + 2 * high, 2);
+        length = 2;
+    } else if (high > 0) {
+        *out = (char)('0' + high);
+        length = 1;
+    }
+    memcpy(out + length, pairs + 2 * (n % 100), 2);
+    return length + 2;
+}
+
 size_t pkv_put_u64(char *out, uint64_t n)
 {
     enum { EIGHT_DIGITS = 100000000 };
-    if (n < 100) {
-        if (n < 10) {
-            *out = (char)('0' + n);
-            return 1;
-        }
-        memcpy(out, pairs + 2 * n, 2);
-        return 2;
-    }
+    if (n < 10000)
+        return put_up_to_four(out, (uint32_t)n);
     if (n >= EIGHT_DIGITS) {
         size_t length = pkv_put_u64(out, n / EIGHT_DIGITS);
         put_eight(out + length, eight_digits((uint32_t)(n % EIGHT_DIGITS)));
@@ -70,24 +85,34 @@ static int is_tail(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Bytes of the UTF-8 character at s, 0 when there is none: no overlong forms, no surrogates,
- * nothing above U+10FFFF (RFC 3629). */
-static size_t utf8_length(const unsigned char *s)
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+size_t pkv_utf8_length(const char *text, size_t length)
 {
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || !is_tail(s[1]))
+    const unsigned char *s = (const unsigned char *)text;
+    size_t want = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (want == 0 || s[0] > 0xf4 || want > length)
         return 0;
-    if (s[0] < 0xe0)
-        return 2;
-    if (s[0] < 0xf0) {
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
+    for (size_t i = 1; i < want; i++)
+        if (!is_tail(s[i]))
             return 0;
-        return is_tail(s[2]) ? 3 : 0;
-    }
-    if (s[0] > 0xf4 || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
         return 0;
-    return is_tail(s[2]) && is_tail(s[3]) ? 4 : 0;
+    return want;
+}
+
+int pkv_is_utf8(const char *bytes, size_t length, size_t *out_at)
+{
+    for (size_t at = 0; at < length;) {
+        size_t num = pkv_utf8_length(bytes + at, length - at);
+        if (num == 0) {
+            if (out_at)
+                *out_at = at;
+            return 0;
+        }
+        at += num;
+    }
+    return 1;
 }
 
 /* The letter behind the backslash of a short escape; 0 = there is none. */
@@ -107,7 +132,7 @@ size_t pkv_json_unit(const char *text, char *out, size_t *out_num)
 {
     static const char hex[] = "0123456789abcdef";
     const unsigned char *s = (const unsigned char *)text;
-    size_t length = utf8_length(s);
+    size_t length = pkv_utf8_length(text, strnlen(text, 4));
     char letter = short_escape(s[0]);
     if (letter) {
         out[0] = '\\';

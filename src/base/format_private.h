@@ -19,4 +19,7 @@ size_t pkv_put_i64(char *out, int64_t n);
  *   returns  bytes of text used up; a byte that is not UTF-8 is one character */
 size_t pkv_json_unit(const char *text, char *out, size_t *out_num);
 
+/* Bytes of the UTF-8 character that text begins with, at most length of them; 0 = it is none. */
+size_t pkv_utf8_length(const char *text, size_t length);
+
 #endif

@@ -1,9 +1,13 @@
 /*
- * out.c - buffered files that appear whole or not at all.
+ * out.c - buffered files that take their name when they are done.
  *
  * What is not an ordinary file (a terminal, a pipe, a device) cannot be renamed onto: it is written
  * straight. A write that failed is remembered and everything after it thrown away, so that callers
- * look once, at flush or commit.
+ * look once, at flush or commit. Where rows end is marked bit by bit for the buffer and kept as one
+ * number for what is written, so that a file can be cut behind its last whole row.
+ *
+ *   O1  whole_bytes <= written_bytes, and the bytes before it are whole rows
+ *   O2  no two writers ever share a partial file: it is made, never opened
  */
 #include "base/out.h"
 
@@ -19,13 +23,17 @@
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 
+#define MAX_WRITERS 1000u    /* of one file at a time, or left behind by killed ones */
+
 struct pkv_out {
-    int fd;
+    int fd;            /* -1 = closed */
     int failure;       /* errno of the first write that failed; 0 = none */
     char *path;        /* owned; the final name */
     char *partial;     /* owned; NULL = written straight */
+    uint64_t written_bytes, whole_bytes;     /* in the file; up to the last row end in it */
     size_t used;
     char buffer[BUFFER_SIZE];
+    unsigned char row_ends[BUFFER_SIZE / 8];   /* a bit a byte of the buffer: a row ends with it */
 };
 
 static int fail_with_path(struct pkv_err *err, enum pkv_err_code code, const char *path,
@@ -58,6 +66,27 @@ static int is_standard_output(const struct pkv_out *out)
     return out->fd == STDOUT_FILENO && strcmp(out->path, "-") == 0;
 }
 
+/* Make a partial file that nobody else has; O_EXCL follows no link either. */
+static int make_partial(struct pkv_out *out, struct pkv_err *err)
+{
+    size_t size = strlen(out->path) + sizeof ".1000.partial";
+    out->partial = pkv_alloc(size, 1, err);
+    if (!out->partial)
+        return -1;
+    for (unsigned n = 1; n <= MAX_WRITERS && out->fd < 0; n++) {
+        if (n == 1)
+            snprintf(out->partial, size, "%s.partial", out->path);
+        else
+            snprintf(out->partial, size, "%s.%u.partial", out->path, n);
+        out->fd = open(out->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (out->fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (out->fd < 0)
+        return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", errno);
+    return 0;
+}
+
 /* Decide where the bytes go, and open that. */
 static int open_target(struct pkv_out *out, struct pkv_err *err)
 {
@@ -69,12 +98,9 @@ static int open_target(struct pkv_out *out, struct pkv_err *err)
     int exists = stat(out->path, &there) == 0;
     if (exists && S_ISDIR(there.st_mode))
         return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", EISDIR);
-    if (!exists || S_ISREG(there.st_mode)) {
-        out->partial = join(out->path, "", ".partial", err);
-        if (!out->partial)
-            return -1;
-    }
-    out->fd = open(out->partial ? out->partial : out->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (!exists || S_ISREG(there.st_mode))
+        return make_partial(out, err);
+    out->fd = open(out->path, O_WRONLY | O_CLOEXEC);
     if (out->fd < 0)
         return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", errno);
     return 0;
@@ -103,14 +129,37 @@ static void write_all(struct pkv_out *out, const char *bytes, size_t length)
         if (written > 0) {
             bytes += written;
             length -= (size_t)written;
+            out->written_bytes += (uint64_t)written;
         }
     }
 }
 
+static int is_row_end(const struct pkv_out *out, size_t at)
+{
+    return out->row_ends[at / 8] >> at % 8 & 1;
+}
+
 static void empty_buffer(struct pkv_out *out)
 {
+    uint64_t before = out->written_bytes;
     write_all(out, out->buffer, out->used);
+    for (size_t num = (size_t)(out->written_bytes - before); num > 0; num--)
+        if (is_row_end(out, num - 1)) {
+            out->whole_bytes = before + num;
+            break;
+        }
+    memset(out->row_ends, 0, (out->used + 7) / 8);
     out->used = 0;
+}
+
+void pkv_out_end_row(struct pkv_out *out)
+{
+    if (out->failure)
+        return;
+    if (out->used == 0)
+        out->whole_bytes = out->written_bytes;
+    else
+        out->row_ends[(out->used - 1) / 8] |= (unsigned char)(1u << (out->used - 1) % 8);
 }
 
 /* Where the next num bytes go; num is small against the buffer. */
@@ -165,6 +214,7 @@ void pkv_out_csv_row(struct pkv_out *out, const int64_t *values, size_t num)
         *at++ = i + 1 < num ? ',' : '\n';
     }
     out->used += (size_t)(at - begin);
+    pkv_out_end_row(out);
 }
 
 void pkv_out_json_text(struct pkv_out *out, const char *text)
@@ -191,16 +241,59 @@ int pkv_out_flush(struct pkv_out *out, struct pkv_err *err)
     return pkv_out_check(out, err);
 }
 
-int pkv_out_commit(struct pkv_out *out, struct pkv_err *err)
+void pkv_out_spoil(struct pkv_out *out)
+{
+    out->used = 0;
+    out->whole_bytes = 0;
+    if (!out->failure)
+        out->failure = ECANCELED;
+}
+
+/* Leave the whole rows of a file whose writing failed, or whose writer failed within a row. */
+static void cut(struct pkv_out *out)
+{
+    if (!out->partial || ftruncate(out->fd, (off_t)out->whole_bytes) < 0)
+        out->whole_bytes = 0;
+}
+
+int pkv_out_close(struct pkv_out *out, struct pkv_err *err)
 {
     int status = pkv_out_flush(out, err);
-    if (!is_standard_output(out) && close(out->fd) < 0 && status == 0)
-        status = fail_with_path(err, PKV_ERR_IO, out->path, "writing failed", errno);
-    if (status == 0 && out->partial && rename(out->partial, out->path) < 0)
+    int ends_in_a_row = out->whole_bytes > 0 && out->whole_bytes < out->written_bytes;
+    if (out->fd >= 0 && (status < 0 || ends_in_a_row))
+        cut(out);
+    if (out->fd >= 0 && !is_standard_output(out) && close(out->fd) < 0 && status == 0) {
+        out->failure = errno;
+        out->whole_bytes = 0;    /* who knows what is there */
+        status = pkv_out_check(out, err);
+    }
+    out->fd = -1;
+    return status;
+}
+
+int pkv_out_has_rows(const struct pkv_out *out)
+{
+    return !out->failure || out->whole_bytes > 0;
+}
+
+int pkv_out_install(struct pkv_out *out, struct pkv_err *err)
+{
+    int status = 0;
+    if (out->partial && rename(out->partial, out->path) < 0) {
         status = fail_with_path(err, PKV_ERR_IO, out->path, "cannot be put in its place", errno);
-    if (status < 0 && out->partial)
         unlink(out->partial);
+    }
     destroy(out);
+    return status;
+}
+
+int pkv_out_commit(struct pkv_out *out, struct pkv_err *err)
+{
+    int status = pkv_out_close(out, err);
+    if (!pkv_out_has_rows(out))
+        pkv_out_drop(out);
+    else if (pkv_out_install(out, status < 0 ? NULL : err) < 0)
+        status = -1;
     return status;
 }
 
@@ -208,9 +301,16 @@ void pkv_out_drop(struct pkv_out *out)
 {
     if (!out)
         return;
-    if (!is_standard_output(out))
+    if (out->fd >= 0 && !is_standard_output(out))
         close(out->fd);
     if (out->partial)
         unlink(out->partial);
     destroy(out);
+}
+
+void pkv_out_drop_with_former(struct pkv_out *out)
+{
+    if (out && out->partial)
+        unlink(out->path);
+    pkv_out_drop(out);
 }

@@ -102,6 +102,27 @@ void pkv_text_json(struct pkv_text *t, const char *text)
     pkv_text_bytes(t, "\"", 1);
 }
 
+/* C0, DEL and, as U+0080 to U+009F, C1. */
+static int is_control(const char *text, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    return length == 1 ? s[0] < 0x20 || s[0] == 0x7f : length == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+void pkv_text_visible(struct pkv_text *t, const char *bytes, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        size_t num = pkv_utf8_length(bytes + at, length - at);
+        if (num > 0 && !is_control(bytes + at, num)) {
+            pkv_text_bytes(t, bytes + at, num);
+            at += num;
+            continue;
+        }
+        for (num += num == 0; num > 0; num--, at++)
+            pkv_text_fmt(t, "\\x%02x", (unsigned)(unsigned char)bytes[at]);
+    }
+}
+
 /* Long division, digit after digit: exact, and the same on every machine and in every locale. */
 void pkv_text_ratio(struct pkv_text *t, __int128 num, __int128 den, unsigned num_decimals)
 {

@@ -347,18 +347,20 @@ char *pkv_format_duration(int64_t ns, char *out, size_t size)
 {
     uint64_t t = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
     const char *sign = ns < 0 ? "-" : "";
-    uint64_t s = t / NS_PER_S;
+    /* The time in units of the last digit that each form shows, rounded to nearest. */
+    uint64_t us10 = (t + 50) / 100, ms10 = (t + 50000) / 100000, s100 = (t + 5000000) / 10000000;
+    uint64_t s = (t + NS_PER_S / 2) / NS_PER_S, min = (t + 30 * NS_PER_S) / (60 * NS_PER_S);
     if (t < 1000)
         snprintf(out, size, "%s%" PRIu64 " ns", sign, t);
-    else if (t < 1000000)
-        snprintf(out, size, "%s%" PRIu64 ".%" PRIu64 " us", sign, t / 1000, t / 100 % 10);
-    else if (t < NS_PER_S)
-        snprintf(out, size, "%s%" PRIu64 ".%" PRIu64 " ms", sign, t / 1000000, t / 100000 % 10);
-    else if (s < 60)
-        snprintf(out, size, "%s%" PRIu64 ".%02" PRIu64 " s", sign, s, t / 10000000 % 100);
+    else if (us10 < 10000)
+        snprintf(out, size, "%s%" PRIu64 ".%" PRIu64 " us", sign, us10 / 10, us10 % 10);
+    else if (ms10 < 10000)
+        snprintf(out, size, "%s%" PRIu64 ".%" PRIu64 " ms", sign, ms10 / 10, ms10 % 10);
+    else if (s100 < 6000)
+        snprintf(out, size, "%s%" PRIu64 ".%02" PRIu64 " s", sign, s100 / 100, s100 % 100);
     else if (s < 3600)
         snprintf(out, size, "%s%" PRIu64 " min %" PRIu64 " s", sign, s / 60, s % 60);
     else
-        snprintf(out, size, "%s%" PRIu64 " h %" PRIu64 " min", sign, s / 3600, s / 60 % 60);
+        snprintf(out, size, "%s%" PRIu64 " h %" PRIu64 " min", sign, min / 60, min % 60);
     return out;
 }

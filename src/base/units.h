@@ -29,7 +29,7 @@ int pkv_parse_bytes(const char *text, size_t length, uint64_t *out, const char *
 
 /* "1,234,567" into out (32 bytes are enough). returns out. */
 char *pkv_format_count(uint64_t n, char *out);
-/* "12.3 ms", "1.50 s", "2 h 3 min": for people. */
+/* "12.3 ms", "1.50 s", "2 h 3 min": for people, rounded to nearest. */
 char *pkv_format_duration(int64_t ns, char *out, size_t size);
 
 #endif

@@ -106,5 +106,6 @@ int event_log_add(struct pkv_out *out, struct pkv_text *scratch, const struct pk
     if (by_kind(out, scratch, event, err) < 0)
         return -1;
     pkv_out_text(out, "}\n");
+    pkv_out_end_row(out);
     return 0;
 }

@@ -7,6 +7,7 @@
  */
 #include "metrics/metrics_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int figures_init(struct figures *f, struct pkv_err *err)
@@ -83,9 +84,41 @@ static int add_completed(struct figures *f, const struct pkv_request_row *row, s
     return pkv_histogram_add(f->e2e, row->finish_ns - r->arrival_ns, 1, err);
 }
 
+/* The same sentence but for its numbers. */
+static bool same_kind(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    for (;;) {
+        size_t of_a = strspn(a, digits), of_b = strspn(b, digits);
+        if ((of_a > 0) != (of_b > 0))
+            return false;
+        a += of_a;
+        b += of_b;
+        if (*a != *b || !*a)
+            return *a == *b;
+        a++;
+        b++;
+    }
+}
+
+static void note_rejection(struct figures *f, const struct pkv_request_row *row)
+{
+    const struct pkv_request *r = row->request;
+    uint64_t tokens = (uint64_t)r->seq.num_prompt_tokens + r->max_tokens;
+    bool first = !f->rejected_reason[0];
+    if (!first && (tokens <= f->rejected_tokens || !same_kind(row->reason, f->rejected_reason)))
+        return;
+    snprintf(f->rejected_reason, sizeof f->rejected_reason, "%s", row->reason);
+    f->rejected_tokens = tokens;
+}
+
 int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
 {
     const struct pkv_request *r = row->request;
+    f->num_with_priority += r->priority != 0;
+    f->num_with_deadline += r->deadline_ns != PKV_NO_TIME;
+    if (row->status == PKV_REQUEST_REJECTED)
+        note_rejection(f, row);
     if (add_time(f->queue, request_queue_ns(r), err) < 0)
         return -1;
     if (r->first_token_ns == PKV_NO_TIME)
@@ -149,6 +182,9 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     out->target_ttft_ns = f->target_ttft_ns;
     out->target_itl_ns = f->target_itl_ns;
     out->has_targets = f->target_ttft_ns > 0 || f->target_itl_ns > 0;
+    memcpy(out->rejected_reason, f->rejected_reason, sizeof out->rejected_reason);
+    out->num_with_priority = f->num_with_priority;
+    out->num_with_deadline = f->num_with_deadline;
     out->good_requests = f->good_requests;
     out->good_output_tokens = f->good_output_tokens;
     read_means(f, out, block_size, means);

@@ -31,6 +31,7 @@ struct pkv_metrics {
     struct pkv_text scratch;
     struct pkv_step_row last_kept;
     bool has_last_kept, gap_failed;
+    bool has_kept;                 /* files of this run have their names */
     struct pkv_err gap_err;        /* why adding a gap failed; told at the next row */
 };
 
@@ -181,12 +182,47 @@ struct pkv_sink pkv_metrics_sink(struct pkv_metrics *metrics)
     };
 }
 
-/* Rename one file into place; the first failure of several is the one told. */
-static void commit(struct pkv_out **out, int *status, struct pkv_err *err)
+/* Close one file; the first failure of several is the one told. */
+static void close_file(struct pkv_out *out, int *status, struct pkv_err *err)
 {
-    if (*out && pkv_out_commit(*out, *status < 0 ? NULL : err) < 0)
+    if (out && pkv_out_close(out, *status < 0 ? NULL : err) < 0)
         *status = -1;
+}
+
+static bool has_rows(const struct pkv_out *out)
+{
+    return out && pkv_out_has_rows(out);
+}
+
+/* A file that is lost takes one of an earlier run along, or that would stand among ours. */
+static void install_file(struct pkv_metrics *m, struct pkv_out **out, int *status,
+                         struct pkv_err *err)
+{
+    struct pkv_out *file = *out;
     *out = NULL;
+    if (!file)
+        return;
+    if (!pkv_out_has_rows(file))
+        pkv_out_drop_with_former(file);
+    else if (pkv_out_install(file, *status < 0 ? NULL : err) < 0)
+        *status = -1;
+    else
+        m->has_kept = true;
+}
+
+/* All files are closed before the first one takes its name: when nothing of the logs could be
+ * written, what an earlier run left stays as it is. */
+static int put_in_place(struct pkv_metrics *m, int status, struct pkv_err *err)
+{
+#define CLOSE(bit, field, name) close_file(m->field, &status, err);
+    FILES(CLOSE)
+#undef CLOSE
+    if (status < 0 && !has_rows(m->steps) && !has_rows(m->requests) && !has_rows(m->events))
+        return -1;
+#define INSTALL(bit, field, name) install_file(m, &m->field, &status, err);
+    FILES(INSTALL)
+#undef INSTALL
+    return status;
 }
 
 int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *figures,
@@ -200,14 +236,15 @@ int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *f
         pkv_out_text(m->scenario, info->scenario_yaml);
     if (m->summary_file && summary_json_write(m->summary_file, &m->summary, &m->means, &m->config,
                                               info, err) < 0) {
-        pkv_out_drop(m->summary_file);
-        m->summary_file = NULL;
+        pkv_out_spoil(m->summary_file);
         status = -1;
     }
-#define COMMIT(bit, field, name) commit(&m->field, &status, err);
-    FILES(COMMIT)
-#undef COMMIT
-    return status;
+    return put_in_place(m, status, err);
+}
+
+bool pkv_metrics_has_kept(const struct pkv_metrics *metrics)
+{
+    return metrics->has_kept;
 }
 
 const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics)

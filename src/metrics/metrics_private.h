@@ -26,6 +26,9 @@ struct figures {
     uint64_t peak_used, peak_waiting, peak_running;
     uint64_t good_requests, good_output_tokens;
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
+    char rejected_reason[sizeof ((struct pkv_summary *)0)->rejected_reason];
+    uint64_t rejected_tokens;   /* prompt and max_tokens of the request it is about */
+    uint64_t num_with_priority, num_with_deadline;
 };
 
 /* What only the printed summary needs: the summary's doubles before they were divided. */

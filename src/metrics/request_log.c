@@ -135,8 +135,10 @@ void request_log_advance(struct request_log *log, int64_t now_ns)
     if (num_due == 0)
         return;
     qsort(log->pending, log->num, sizeof *log->pending, compare);
-    for (size_t i = 0; i < num_due; i++)
+    for (size_t i = 0; i < num_due; i++) {
         pkv_out_bytes(log->out, log->pending[i].line.text, log->pending[i].line.length);
+        pkv_out_end_row(log->out);
+    }
     log->num -= num_due;
     for (size_t i = 0; i < log->num; i++) {    /* swapped, so that no line's memory is lost */
         struct pending_row due = log->pending[i];

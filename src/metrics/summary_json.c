@@ -186,6 +186,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
     top_count(&t, "seed", info->seed);
     top_key(&t, "scenario_sha256");
     pkv_text_json(&t, info->scenario_sha256);
+    top_key(&t, "outcome");
+    pkv_text_json(&t, pkv_outcome_name(s->engine.outcome));
     pkv_text_add(&t, "\n}\n");
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);

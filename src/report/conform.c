@@ -18,8 +18,9 @@ struct conform {
     struct pkv_out *emit;                /* owned; NULL = not wanted */
     struct side steps;
     struct pkv_text text;                /* what differs, or that nothing does */
-    bool differs;
+    bool differs, interrupted;
     uint64_t num_same;
+    struct record_fields fields;         /* of the recording: those that are compared */
     /* Of the last step, for the closing record of a run that got stuck. */
     uint64_t last_step;
     size_t num_waiting, num_running;
@@ -37,6 +38,7 @@ static int on_line(void *ctx, const char *text, size_t length, struct pkv_err *e
     if (c->emit) {
         pkv_out_bytes(c->emit, text, length);
         pkv_out_char(c->emit, '\n');
+        pkv_out_end_row(c->emit);
     }
     if (c->differs)
         return 0;
@@ -52,6 +54,7 @@ static int on_line(void *ctx, const char *text, size_t length, struct pkv_err *e
         return -1;
     c->differs = !record_compare(&recorded, &here, &names, &c->text);
     c->num_same += !c->differs;
+    record_add_names(&c->fields, &recorded);
     return side_next(&c->steps, err);
 }
 
@@ -69,8 +72,9 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
 /* Behind the first difference there is nothing to learn, unless our log is wanted. */
 static bool should_stop(void *ctx)
 {
-    const struct conform *c = ctx;
-    return c->differs && !c->emit;
+    struct conform *c = ctx;
+    c->interrupted = c->config->should_stop && c->config->should_stop(c->config->stop_ctx);
+    return c->interrupted || (c->differs && !c->emit);
 }
 
 static int open_inputs(struct conform *c, struct pkv_err *err)
@@ -141,14 +145,20 @@ static int run(struct conform *c, struct pkv_err *err)
 {
     if (pkv_engine_run(c->engine, err) < 0)
         return -1;
+    if (c->interrupted)
+        return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; nothing was "
+                        "compared to the end", (unsigned long long)c->last_step);
     if (pkv_engine_figures(c->engine)->outcome == PKV_OUTCOME_STUCK &&
         pkv_engine_log_stuck(c->log, c->last_step, c->num_waiting, c->num_running, err) < 0)
         return -1;
     if (compare_rest(c, err) < 0)
         return -1;
-    if (!c->differs)
-        pkv_text_fmt(&c->text, "the same: %llu records, every field of the recording\n",
-                     (unsigned long long)c->num_same);
+    if (!c->differs) {
+        pkv_text_fmt(&c->text, "the same: %llu records; compared are the fields that the recording "
+                     "has: ", (unsigned long long)c->num_same);
+        record_list_names(&c->fields, &c->text);
+        pkv_text_add(&c->text, "\n");
+    }
     struct pkv_out *emit = c->emit;
     c->emit = NULL;
     return emit ? pkv_out_commit(emit, err) : 0;

@@ -10,7 +10,8 @@
 #define KINDS(X)                                  \
     X(KIND_STEPS, "a step log (steps.csv)")       \
     X(KIND_REQUESTS, "a request log (requests.csv)") \
-    X(KIND_ENGINE, "an engine log (JSON lines)")
+    X(KIND_ENGINE, "an engine log (JSON lines)")     \
+    X(KIND_EVENTS, "an event log (events.jsonl)")
 
 enum kind {
 #define PKV_ENUM(sym, word) sym,
@@ -41,6 +42,9 @@ static int find_kind(const struct side *s, enum kind *out, struct pkv_err *err)
         *out = KIND_STEPS;
     else if (begins_with(s, "id,"))
         *out = KIND_REQUESTS;
+    else if (begins_with(s, "{\"time_ns\":"))
+        return pkv_fail_at(err, s->path, 0, 0, "is %s, which has no rows to compare: compare "
+                           "steps.csv or requests.csv", kind_name(KIND_EVENTS));
     else if (begins_with(s, "{"))
         *out = KIND_ENGINE;
     else
@@ -70,6 +74,9 @@ int pkv_diff(const char *a, const char *b, struct pkv_diff_result *out, struct p
     struct pkv_text text = {0};
     int status = -1;
     *out = (struct pkv_diff_result){.same = false};
+    if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "both logs are standard input (-), which can be read "
+                        "only once");
     if (side_open(&x, a, err) == 0 && side_open(&y, b, err) == 0)
         status = diff_sides(&x, &y, out, &text, err);
     if (status == 0) {

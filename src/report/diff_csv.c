@@ -42,6 +42,9 @@ struct table {
     size_t num_totals;
     size_t columns[MAX_TOTALS];          /* of each total; SIZE_MAX = not there */
     int64_t sums[MAX_TOTALS], num_rows;
+    /* Step logs may be thinned out: their step numbers then have gaps. */
+    int64_t step, num_alone;             /* of the row at hand; rows that only this one has */
+    bool has_gaps;
 };
 
 void add_total(struct pkv_text *t, const char *name, int64_t a, int64_t b)
@@ -125,9 +128,22 @@ static int add_up(struct table *t, struct pkv_err *err)
     return 0;
 }
 
-/* The row a table stands at, if there is one. */
+static int read_step(struct table *t, struct pkv_err *err)
+{
+    const char *why;
+    int64_t former = t->step;
+    if (pkv_parse_i64(t->row.fields[0], t->row.lengths[0], &t->step, &why) < 0)
+        return pkv_fail_at(err, t->side->path, t->side->lines.number, 1, "step '%.*s' %s",
+                           (int)t->row.lengths[0], t->row.fields[0], why);
+    t->has_gaps |= t->num_rows > 0 && t->step != former + 1;
+    return 0;
+}
+
+/* The next row of a table, if there is one. */
 static int take(struct table *t, struct pkv_err *err)
 {
+    if (t->side->text && side_next_row(t->side, err) < 0)
+        return -1;
     if (!t->side->text)
         return 0;
     if (split(t->side, &t->row, err) < 0)
@@ -135,27 +151,64 @@ static int take(struct table *t, struct pkv_err *err)
     if (t->row.num != t->header.num)
         return pkv_fail_at(err, t->side->path, t->side->lines.number, 0,
                            "a row of %zu fields under a header of %zu", t->row.num, t->header.num);
+    if (t->totals == of_steps && read_step(t, err) < 0)
+        return -1;
     return add_up(t, err);
+}
+
+/* Go on to the next step that both have. */
+static int align(struct table *a, struct table *b, struct pkv_err *err)
+{
+    while (a->totals == of_steps && a->side->text && b->side->text && a->step != b->step) {
+        struct table *behind = a->step < b->step ? a : b;
+        behind->num_alone++;
+        if (take(behind, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Rows that one log has behind the end of the other, which may have left them out. */
+static bool may_be_left_out(const struct table *a, const struct table *b)
+{
+    const struct table *ended = a->side->text ? b : a;
+    return !(a->side->text && b->side->text) && ended->has_gaps;
+}
+
+static void add_field(struct pkv_text *text, const struct row *row, size_t i)
+{
+    pkv_text_visible(text, row->fields[i], row->lengths[i]);
+}
+
+/* "step 7", "id r1". */
+static void add_row_name(struct pkv_text *text, const struct table *t)
+{
+    add_field(text, &t->header, 0);
+    pkv_text_add(text, " ");
+    add_field(text, &t->row, 0);
 }
 
 static void tell_field(struct pkv_text *text, const struct table *a, const struct table *b,
                        size_t i)
 {
-    const struct row *h = &a->header, *x = &a->row, *y = &b->row;
-    pkv_text_fmt(text, "row %lld differs (%.*s %.*s): column %.*s\n", (long long)a->num_rows,
-                 (int)h->lengths[0], h->fields[0], (int)x->lengths[0], x->fields[0],
-                 (int)h->lengths[i], h->fields[i]);
-    pkv_text_fmt(text, "  A  %.*s\n  B  %.*s\n", (int)x->lengths[i], x->fields[i],
-                 (int)y->lengths[i], y->fields[i]);
+    pkv_text_fmt(text, "row %lld differs (", (long long)a->num_rows);
+    add_row_name(text, a);
+    pkv_text_add(text, "): column ");
+    add_field(text, &a->header, i);
+    pkv_text_add(text, "\n  A  ");
+    add_field(text, &a->row, i);
+    pkv_text_add(text, "\n  B  ");
+    add_field(text, &b->row, i);
+    pkv_text_add(text, "\n");
 }
 
 static void tell_end(struct pkv_text *text, const struct table *goes_on, const char *ended,
                      const char *other)
 {
-    pkv_text_fmt(text, "row %lld differs: %s ends before it, %s goes on with %.*s %.*s\n",
-                 (long long)goes_on->num_rows, ended, other, (int)goes_on->header.lengths[0],
-                 goes_on->header.fields[0], (int)goes_on->row.lengths[0],
-                 goes_on->row.fields[0]);
+    pkv_text_fmt(text, "row %lld differs: %s ends before it, %s goes on with ",
+                 (long long)goes_on->num_rows, ended, other);
+    add_row_name(text, goes_on);
+    pkv_text_add(text, "\n");
 }
 
 static bool compare(const struct table *a, const struct table *b, struct pkv_text *text)
@@ -187,18 +240,21 @@ static int diff_rows(struct table *a, struct table *b, struct pkv_diff_result *o
 {
     out->same = true;
     for (;;) {
-        if ((a->side->text && side_next(a->side, err) < 0) ||
-            (b->side->text && side_next(b->side, err) < 0))
+        if (take(a, err) < 0 || take(b, err) < 0 || align(a, b, err) < 0)
             return -1;
         if (!a->side->text && !b->side->text)
             break;
-        if (take(a, err) < 0 || take(b, err) < 0)
-            return -1;
-        if (out->same)
+        if (may_be_left_out(a, b))
+            (a->side->text ? a : b)->num_alone++;
+        else if (out->same)
             out->same = compare(a, b, text);
     }
     if (out->same)
-        pkv_text_fmt(text, "the same: %lld rows\n", (long long)a->num_rows);
+        pkv_text_fmt(text, "the same: %lld rows\n", (long long)(a->num_rows - a->num_alone));
+    if (a->num_alone + b->num_alone > 0)
+        pkv_text_fmt(text, "thinned out: only A has %lld of the steps, only B %lld; these are not "
+                     "compared, and the totals are of the rows that are there\n",
+                     (long long)a->num_alone, (long long)b->num_alone);
     add_total(text, "rows", a->num_rows, b->num_rows);
     for (size_t k = 0; k < a->num_totals; k++)
         add_total(text, a->totals[k].name, a->sums[k], b->sums[k]);

@@ -21,11 +21,14 @@ struct side {
     struct pkv_lines lines;
     const char *text;            /* the current line, valid until the next; NULL = at the end */
     size_t length;
+    struct pkv_text joined;      /* owned; lines of one row */
 };
 int side_open(struct side *s, const char *path, struct pkv_err *err);
 void side_close(struct side *s);      /* a zeroed one is fine */
-/* 0, or -1 with an error; text is NULL at the end. */
+/* 0, or -1 with an error; text is NULL at the end. Blank lines are passed over. */
 int side_next(struct side *s, struct pkv_err *err);
+/* The same for CSV: a row goes on over the end of a line while a quote is open. */
+int side_next_row(struct side *s, struct pkv_err *err);
 
 /* ---- record.c: one line of an engine log ---- */
 
@@ -52,6 +55,14 @@ struct record_names {
  *   returns  true when there is none */
 bool record_compare(const struct record *a, const struct record *b,
                     const struct record_names *names, struct pkv_text *out);
+/* Names of the fields that any record had, in the order of their coming. Zero-initialise. */
+#define RECORD_NAME_SIZE 32u
+struct record_fields {
+    char names[RECORD_MAX_FIELDS][RECORD_NAME_SIZE];
+    size_t num;
+};
+void record_add_names(struct record_fields *fields, const struct record *r);
+void record_list_names(const struct record_fields *fields, struct pkv_text *out);
 /* One side has ended, the other goes on with this record. */
 void record_tell_end(const struct record *next, uint64_t num_same, const char *ended,
                      const char *goes_on, struct pkv_text *out);

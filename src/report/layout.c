@@ -51,10 +51,13 @@ static size_t columns_of(const char *text, size_t length)
 
 void page_wrap(struct page *p, size_t indent, const char *text)
 {
-    struct pkv_text *t = &p->text;
+    struct pkv_text *t = &p->text, word = {0};    /* as it may be shown */
     size_t at = indent;
     for (bool first = true; *text; first = false) {
-        size_t length = strcspn(text, " "), columns = columns_of(text, length);
+        size_t length = strcspn(text, " \n");
+        pkv_text_clear(&word);
+        pkv_text_visible(&word, text, length);
+        size_t columns = columns_of(word.text, word.length);
         if (!first && at + 1 + columns > p->style->width) {
             pkv_text_add(t, "\n");
             page_repeat(p, " ", indent);
@@ -63,11 +66,13 @@ void page_wrap(struct page *p, size_t indent, const char *text)
             pkv_text_add(t, " ");
             at++;
         }
-        pkv_text_bytes(t, text, length);
+        pkv_text_bytes(t, word.text, word.length);
         at += columns;
-        text += length + (text[length] == ' ');
+        text += length + (text[length] != '\0');
     }
     pkv_text_add(t, "\n");
+    t->failed |= word.failed;
+    pkv_text_free(&word);
 }
 
 void page_heading(struct page *p, const char *text)

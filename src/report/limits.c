@@ -2,15 +2,43 @@
  * limits.c - what limited the run: why the first in line waited, in shares of time, and the one
  * thing to try next.
  *
- * The advice is derived: it names the cause with the largest share, and is silent when nobody
- * waited for a twentieth of the time or the run did not come to its end.
+ * The advice is derived. Work done twice stands above all: what the head waited for is then only
+ * its symptom. Else it is about the cause with the largest share, and says nothing when that is
+ * below a twentieth of the time, when the cause has no remedy that is sure to help, or when the run
+ * did not come to its end.
  */
 #include "report/report_private.h"
 
-#define SHARE_COLUMNS 12u     /* of "    61.3 %  " */
-#define BAR_COLUMNS 16u
-#define SHOWN_FRAC 0.0005     /* shares below are not worth a line */
-#define ADVICE_FRAC 0.05
+#include <string.h>
+
+#define SHARE_COLUMNS 13u     /* of "under 0.1 %  " */
+#define BAR_COLUMNS 15u
+#define SHOWN_FRAC 0.0005     /* shares below have no figure */
+#define ADVICE_FRAC 0.05      /* of the time, or of the requests */
+#define THRASH_FRAC 0.2       /* of the scheduled tokens */
+
+static bool admits_by(const struct pkv_scenario *s, const char *name)
+{
+    return strcmp(s->sched.policies.admit->info.name, name) == 0;
+}
+
+/* The chunk would fit: what else does the admit policy ask for? */
+static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    bool watermark = s->sched.watermark > 0;
+    if (admits_by(s, "reserve_max")) {
+        pkv_text_add(t, "reserve: its output to the end would not fit beside the others'");
+    } else if (admits_by(s, "first_chunk") && watermark) {
+        pkv_text_add(t, "watermark: its chunk would fit, but leave too few blocks free");
+    } else if (admits_by(s, "whole_prompt") && watermark) {
+        pkv_text_add(t, "gate and watermark: its next chunk would fit, its whole prompt and the "
+                        "watermark would not");
+    } else if (admits_by(s, "whole_prompt")) {
+        pkv_text_add(t, "gate: its next chunk would fit, the rest would not");
+    } else {
+        pkv_text_fmt(t, "admit: %s: its next chunk would fit", s->sched.policies.admit->info.name);
+    }
+}
 
 static void add_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
 {
@@ -18,7 +46,7 @@ static void add_reason(struct pkv_text *t, enum pkv_limit limit, const struct pk
     switch (limit) {
     case PKV_LIMIT_EMPTY:
     case PKV_LIMIT_NOTHING:
-        pkv_text_add(t, "nobody waited");
+        pkv_text_add(t, "nobody waited, but for the step under way");
         break;
     case PKV_LIMIT_BLOCKS:
         pkv_text_add(t, "blocks: its next chunk did not fit");
@@ -34,7 +62,7 @@ static void add_reason(struct pkv_text *t, enum pkv_limit limit, const struct pk
         pkv_text_add(t, " taken");
         break;
     case PKV_LIMIT_GATE:
-        pkv_text_add(t, "gate: its next chunk would fit, the rest would not");
+        add_gate_reason(t, s);
         break;
     case PKV_LIMIT_LATCH:
         pkv_text_add(t, "latch: shut until a running request leaves");
@@ -69,7 +97,10 @@ static void add_line(struct page *p, double frac, enum pkv_limit limit,
     struct pkv_text reason = {0};
     size_t indent = SHARE_COLUMNS;
     unsigned tenths = (unsigned)(frac * 1000.0 + 0.5);
-    pkv_text_fmt(&p->text, "%6u.%u %%  ", tenths / 10, tenths % 10);
+    if (frac > 0 && frac < SHOWN_FRAC)
+        pkv_text_add(&p->text, "under 0.1 %  ");
+    else
+        pkv_text_fmt(&p->text, "%7u.%u %%  ", tenths / 10, tenths % 10);
     if (p->style->width >= 72) {
         page_ink(p, limit == PKV_LIMIT_NOTHING ? INK_RUNNING : INK_WAITING);
         add_bar(p, frac);
@@ -88,7 +119,7 @@ static size_t sort_causes(const double *frac, enum pkv_limit *out)
 {
     size_t num = 0;
     for (int i = PKV_LIMIT_NOTHING + 1; i < PKV_LIMIT_COUNT; i++) {
-        if (frac[i] < SHOWN_FRAC)
+        if (frac[i] <= 0)
             continue;
         size_t at = num++;
         for (; at > 0 && frac[out[at - 1]] < frac[i]; at--)
@@ -98,42 +129,105 @@ static size_t sort_causes(const double *frac, enum pkv_limit *out)
     return num;
 }
 
-static const char *advice(enum pkv_limit cause, const struct pkv_summary *s)
+/* Where a full step takes as long as its prompt tokens, more of them a step are not faster. */
+static void add_budget_advice(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    const struct pkv_step_time *law = &s->step_time;
+    int64_t budget = s->sched.max_num_batched_tokens;
+    if (law->law == PKV_STEP_TIME_FIXED) {
+        pkv_text_add(t, "a larger max_num_batched_tokens: by this step time a step takes no longer "
+                        "for it");
+    } else if (law->per_prefill_token_ns == 0 ||
+               budget < law->base_ns / law->per_prefill_token_ns) {
+        pkv_text_add(t, "a larger max_num_batched_tokens: a full step takes only its base time");
+    } else {
+        pkv_text_add(t, "no setting of the scheduler: the run is compute-bound; a full step takes as "
+                        "long as its prompt tokens, so a larger budget only makes steps longer");
+    }
+}
+
+static void add_gate_advice(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    if (admits_by(s, "reserve_max"))
+        pkv_text_add(t, "admit: whole_prompt, which reserves nothing; a smaller max_tokens; or a "
+                        "larger pool (num_blocks)");
+    else if (s->sched.watermark > 0)
+        pkv_text_add(t, "a smaller watermark, or a larger pool (num_blocks)");
+    else
+        pkv_text_add(t, "a larger pool (num_blocks): the first in line waited for blocks");
+}
+
+static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pkv_scenario *s,
+                       const struct pkv_summary *summary)
 {
     switch (cause) {
     case PKV_LIMIT_BLOCKS:
+        pkv_text_add(t, "a larger pool (num_blocks): the first in line waited for blocks");
+        break;
     case PKV_LIMIT_GATE:
-        return "a larger pool (num_blocks): the first in line waited for blocks";
+        add_gate_advice(t, s);
+        break;
     case PKV_LIMIT_PREEMPTED:
-        return "a larger pool, a watermark, or fewer sequences: growth ran out of blocks";
+        pkv_text_add(t, "a larger pool, a watermark, or fewer sequences: growth ran out of blocks");
+        break;
     case PKV_LIMIT_BUDGET:
-        return "a larger max_num_batched_tokens";
+        add_budget_advice(t, s);
+        break;
     case PKV_LIMIT_SEQS:
-        return s->mean_used_frac < 0.9 ? "a larger max_num_seqs: there were blocks left" : NULL;
+        if (summary->mean_used_frac < 0.9)
+            pkv_text_add(t, "a larger max_num_seqs: there were blocks left");
+        break;
     case PKV_LIMIT_EMPTY:
     case PKV_LIMIT_NOTHING:
     case PKV_LIMIT_LATCH:
     case PKV_LIMIT_COUNT:
         break;
     }
-    return NULL;
+}
+
+static void add_thrash_advice(struct pkv_text *t, const struct pkv_scenario *s, double frac)
+{
+    if (admits_by(s, "first_chunk"))
+        pkv_text_add(t, "the gate (admit: whole_prompt), ");
+    pkv_text_add(t, "a larger pool (num_blocks), or fewer sequences (max_num_seqs): preempted "
+                    "requests made ");
+    add_percent(t, frac);
+    pkv_text_add(t, " of the work a second time");
+}
+
+/* cause: the largest, and its share of the time. */
+static void add_next(struct pkv_text *t, enum pkv_limit cause, double frac,
+                     const struct pkv_scenario *s, const struct pkv_summary *summary)
+{
+    const struct pkv_engine_figures *e = &summary->engine;
+    double again = e->scheduled_tokens > 0
+                       ? (double)e->recomputed_tokens / (double)e->scheduled_tokens : 0;
+    if (e->outcome != PKV_OUTCOME_DONE)
+        return;
+    if ((double)e->rejected > ADVICE_FRAC * (double)e->arrived)
+        pkv_text_fmt(t, "room for what was rejected: %s", summary->rejected_reason);
+    else if (again > THRASH_FRAC)
+        add_thrash_advice(t, s, again);
+    else if (frac >= ADVICE_FRAC)
+        add_advice(t, cause, s, summary);
 }
 
 void page_limits(struct page *p, const struct pkv_scenario *scenario,
                  const struct pkv_summary *summary)
 {
-    enum pkv_limit causes[PKV_LIMIT_COUNT];
+    enum pkv_limit causes[PKV_LIMIT_COUNT] = {PKV_LIMIT_EMPTY};
+    struct pkv_text next = {0};
     const double *frac = summary->limit_frac;
     size_t num = sort_causes(frac, causes);
-    if (summary->makespan_ns == 0)
-        return;
-    page_heading(p, "What the first in line waited for, by share of time");
-    for (size_t i = 0; i < num; i++)
-        add_line(p, frac[causes[i]], causes[i], scenario);
-    add_line(p, frac[PKV_LIMIT_EMPTY] + frac[PKV_LIMIT_NOTHING], PKV_LIMIT_NOTHING, scenario);
-    if (num == 0 || frac[causes[0]] < ADVICE_FRAC || summary->engine.outcome != PKV_OUTCOME_DONE)
-        return;
-    const char *next = advice(causes[0], summary);
-    if (next)
-        page_item(p, "try next", next);
+    if (summary->makespan_ns > 0) {
+        page_heading(p, "What the first in line waited for, by share of time");
+        for (size_t i = 0; i < num; i++)
+            add_line(p, frac[causes[i]], causes[i], scenario);
+        add_line(p, frac[PKV_LIMIT_EMPTY] + frac[PKV_LIMIT_NOTHING], PKV_LIMIT_NOTHING, scenario);
+    }
+    add_next(&next, causes[0], num > 0 ? frac[causes[0]] : 0, scenario, summary);
+    if (next.length > 0)
+        page_item(p, "try next", next.text);
+    p->text.failed |= next.failed;
+    pkv_text_free(&next);
 }

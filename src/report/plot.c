@@ -173,7 +173,7 @@ static void draw_figure(struct page *p, const struct pkv_series_point *series, s
         [FIGURE_FREE] = {"free blocks, lowest", "free blocks: none at any time", INK_FREE, 4},
         [FIGURE_WAITING] = {"waiting, most", "waiting: nobody at any time", INK_WAITING, 3},
         [FIGURE_RUNNING] = {"running, most", "running: nobody at any time", INK_RUNNING, 3},
-        [FIGURE_PREEMPTIONS] = {"preemptions, sum", "preemptions: none", INK_PREEMPTED, 2},
+        [FIGURE_PREEMPTIONS] = {"preemptions a column", "preemptions: none", INK_PREEMPTED, 2},
     };
     int64_t values[MAX_COLUMNS];
     fill_columns(series, num_points, scale, figure, num_columns, values);

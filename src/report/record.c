@@ -20,6 +20,15 @@ static const char *const causes_first[] = {
 };
 enum { NUM_KNOWN = sizeof causes_first / sizeof causes_first[0] };
 
+static const struct pkv_json_value *find(const struct record *r, const struct pkv_json_text *key)
+{
+    for (size_t i = 0; i < r->num_fields; i++)
+        if (r->keys[i].length == key->length &&
+            memcmp(r->keys[i].text, key->text, key->length) == 0)
+            return &r->values[i];
+    return NULL;
+}
+
 int record_read(struct record *r, const char *path, uint64_t line, const char *text,
                 size_t length, struct pkv_err *err)
 {
@@ -38,6 +47,9 @@ int record_read(struct record *r, const char *path, uint64_t line, const char *t
         if (r->num_fields == RECORD_MAX_FIELDS)
             return pkv_json_fail_at(&j, key.column, err, "a step record has at most %u fields",
                                     RECORD_MAX_FIELDS);
+        if (find(r, &key))
+            return pkv_json_fail_at(&j, key.column, err, "field '%.*s' is here a second time",
+                                    (int)key.length, key.text);
         r->keys[r->num_fields] = key;
         if (pkv_json_value(&j, &r->values[r->num_fields], err) < 0)
             return -1;
@@ -78,12 +90,12 @@ static void add_value(struct pkv_text *t, const char *name, const struct pkv_jso
         return;
     }
     if (value->raw.length <= SHOWN_BYTES) {
-        pkv_text_bytes(t, value->raw.text, value->raw.length);
+        pkv_text_visible(t, value->raw.text, value->raw.length);
     } else {
         size_t cut = SHOWN_BYTES;
         while (cut > 0 && ((unsigned char)value->raw.text[cut] & 0xc0) == 0x80)
             cut--;
-        pkv_text_bytes(t, value->raw.text, cut);
+        pkv_text_visible(t, value->raw.text, cut);
         pkv_text_fmt(t, "... (%zu bytes)", value->raw.length);
     }
     pkv_text_add(t, "\n");
@@ -105,10 +117,14 @@ static void tell(const struct record *a, const struct pkv_json_text *key,
                  struct pkv_text *out)
 {
     const char *joint = where->path[0] && where->path[0] != '[' ? "." : "";
-    pkv_text_fmt(out, "step %llu differs: field %.*s",
-                 (unsigned long long)record_number(a, "step"), (int)key->length, key->text);
-    if (where->path[0])
-        pkv_text_fmt(out, ", first at %.*s%s%s", (int)key->length, key->text, joint, where->path);
+    pkv_text_fmt(out, "step %llu differs: field ", (unsigned long long)record_number(a, "step"));
+    pkv_text_visible(out, key->text, key->length);
+    if (where->path[0]) {
+        pkv_text_add(out, ", first at ");
+        pkv_text_visible(out, key->text, key->length);
+        pkv_text_add(out, joint);
+        pkv_text_visible(out, where->path, strlen(where->path));
+    }
     pkv_text_add(out, "\n");
     if (where->path[0]) {
         add_value(out, names->a, &where->a);
@@ -150,15 +166,6 @@ static size_t list_fields(const struct record *a, const struct record *b,
     return num;
 }
 
-static const struct pkv_json_value *find(const struct record *r, const struct pkv_json_text *key)
-{
-    for (size_t i = 0; i < r->num_fields; i++)
-        if (r->keys[i].length == key->length &&
-            memcmp(r->keys[i].text, key->text, key->length) == 0)
-            return &r->values[i];
-    return NULL;
-}
-
 /* A closing record is one whatever the names say: the other side has no such end. */
 static bool is_looked_at(const struct pkv_json_text *key, const struct pkv_json_value *of_a,
                          const struct record_names *names)
@@ -180,6 +187,28 @@ bool record_compare(const struct record *a, const struct record *b,
         }
     }
     return true;
+}
+
+void record_add_names(struct record_fields *fields, const struct record *r)
+{
+    for (size_t i = 0; i < r->num_fields; i++) {
+        const struct pkv_json_text *key = &r->keys[i];
+        size_t known = 0;
+        while (known < fields->num && !pkv_json_text_is(key, fields->names[known]))
+            known++;
+        if (known < fields->num || known == RECORD_MAX_FIELDS || key->length >= RECORD_NAME_SIZE)
+            continue;
+        memcpy(fields->names[known], key->text, key->length);
+        fields->num++;
+    }
+}
+
+void record_list_names(const struct record_fields *fields, struct pkv_text *out)
+{
+    for (size_t i = 0; i < fields->num; i++) {
+        pkv_text_add(out, i ? ", " : "");
+        pkv_text_visible(out, fields->names[i], strlen(fields->names[i]));
+    }
 }
 
 void record_tell_end(const struct record *next, uint64_t num_same, const char *ended,

@@ -56,6 +56,10 @@ void page_limits(struct page *p, const struct pkv_scenario *scenario,
 
 /* ---- setup.c ---- */
 
+/* What requests said that nothing in this run looks at. */
+void page_unused(struct page *p, const struct pkv_scenario *scenario,
+                 const struct pkv_summary *summary);
+
 /* What was run: traffic, pool, scheduler, step time. */
 void page_setup(struct page *p, const struct pkv_scenario *scenario,
                 const struct pkv_trace_notes *notes);

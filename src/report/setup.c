@@ -107,7 +107,12 @@ static void add_limit(struct pkv_text *t, uint32_t limit, const char *word)
     if (limit > 0)
         add_counted(t, limit, word);
     else
-        pkv_text_fmt(t, "any number of %ss", word);
+        pkv_text_fmt(t, "unlimited %ss", word);
+}
+
+static bool is_by_priority(const struct pkv_scenario *s)
+{
+    return strcmp(s->sched.policies.order->info.name, "fcfs") != 0;
 }
 
 static void add_scheduler(struct page *p, const struct pkv_scenario *s)
@@ -116,7 +121,7 @@ static void add_scheduler(struct page *p, const struct pkv_scenario *s)
     const struct pkv_sched_config *c = &s->sched;
     pkv_text_fmt(&t, "preset %s", s->preset ? s->preset : "vllm");
     add_differences(&t, s);
-    pkv_text_add(&t, "; at most ");
+    pkv_text_add(&t, c->max_num_seqs > 0 ? "; at most " : "; ");
     add_limit(&t, c->max_num_seqs, "sequence");
     pkv_text_add(&t, " and ");
     add_limit(&t, c->max_num_batched_tokens, "token");
@@ -126,6 +131,9 @@ static void add_scheduler(struct page *p, const struct pkv_scenario *s)
         add_grouped(&t, c->max_model_len);
     }
     page_item(p, "scheduler", t.text ? t.text : "");
+    const struct pkv_preset *preset = s->preset ? pkv_preset_find(s->preset) : NULL;
+    if (preset && preset->priority_note && is_by_priority(s))
+        page_item(p, "", preset->priority_note);
     p->text.failed |= t.failed;
     pkv_text_free(&t);
 }
@@ -163,6 +171,27 @@ static void add_step_time(struct page *p, const struct pkv_scenario *s)
     page_item(p, "step time", t.text ? t.text : "");
     if (!s->step_time_given)
         page_item(p, "", "step time is a round figure, not calibrated");
+    p->text.failed |= t.failed;
+    pkv_text_free(&t);
+}
+
+void page_unused(struct page *p, const struct pkv_scenario *scenario,
+                 const struct pkv_summary *summary)
+{
+    struct pkv_text t = {0};
+    if (summary->num_with_priority > 0 && !is_by_priority(scenario)) {
+        add_counted(&t, summary->num_with_priority, "request");
+        pkv_text_add(&t, summary->num_with_priority == 1 ? " has a priority" : " have a priority");
+        pkv_text_add(&t, ", which is not looked at: order is fcfs");
+        page_item(p, "", t.text ? t.text : "");
+    }
+    pkv_text_clear(&t);
+    if (summary->num_with_deadline > 0) {
+        add_counted(&t, summary->num_with_deadline, "request");
+        pkv_text_add(&t, summary->num_with_deadline == 1 ? " has a deadline" : " have a deadline");
+        pkv_text_add(&t, ", which no policy of this version looks at");
+        page_item(p, "", t.text ? t.text : "");
+    }
     p->text.failed |= t.failed;
     pkv_text_free(&t);
 }

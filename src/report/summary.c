@@ -25,6 +25,29 @@ static void add_other(struct pkv_text *t, uint64_t n, const char *word)
     pkv_text_add(t, word);
 }
 
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+static void add_share_of(struct pkv_text *t, uint64_t part, uint64_t whole)
+{
+    add_grouped(t, part);
+    pkv_text_add(t, " of ");
+    add_grouped(t, whole);
+}
+
+static void add_rejected(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    if (s->engine.rejected == 0)
+        return;
+    add_grouped(t, s->engine.rejected);
+    pkv_text_add(t, s->engine.rejected == 1 ? " could never run: "
+                                            : " could never run; the longest: ");
+    pkv_text_add(t, s->rejected_reason);
+    put(p, "rejected", t);
+}
+
 static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
 {
     const struct pkv_engine_figures *e = &s->engine;
@@ -36,6 +59,7 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_su
     add_other(t, e->aborted, " aborted");
     add_other(t, e->unfinished, " unfinished");
     put(p, "requests", t);
+    add_rejected(p, t, s);
     add_counted(t, e->num_steps, "step");
     pkv_text_add(t, " in ");
     add_time(t, s->makespan_ns);
@@ -47,33 +71,57 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_su
     put(p, "run", t);
     if (!s->has_targets)
         return;
-    add_counted(t, s->good_requests, "request");
-    pkv_text_add(t, " within the targets");
+    add_share_of(t, s->good_requests, e->arrived);
+    pkv_text_add(t, " (");
+    add_percent(t, share(s->good_requests, e->arrived));
+    pkv_text_add(t, ") completed within the targets");
     put(p, "goodput", t);
 }
 
-static double share(uint64_t part, uint64_t whole)
+/* Can two requests of this traffic have text in common? */
+static bool has_common_text(const struct pkv_scenario *scenario,
+                            const struct pkv_trace_notes *notes)
 {
-    return whole > 0 ? (double)part / (double)whole : 0.0;
+    if (!scenario->is_trace)
+        return scenario->synth.prefix_num > 0;
+    return !notes || notes->rows_own_text < notes->rows_read;
 }
 
-static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
+                     bool common_text, bool is_trace)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    if (e->queried_tokens > 0 && !common_text) {
+        page_item(p, "prefix hits", is_trace ? "none: the trace has no prompt content, nothing can "
+                                               "be shared"
+                                             : "none: without traffic.prefixes nothing is shared");
+    } else if (e->queried_tokens > 0) {
+        add_percent(t, share(e->hit_tokens, e->queried_tokens));
+        pkv_text_add(t, " of prompt tokens (");
+        add_share_of(t, e->hit_tokens, e->queried_tokens);
+        pkv_text_add(t, ")");
+        put(p, "prefix hits", t);
+    }
+    if (e->resumed_queried_tokens == 0)
+        return;
+    pkv_text_add(t, "resumed requests found ");
+    add_percent(t, share(e->resumed_hit_tokens, e->resumed_queried_tokens));
+    pkv_text_add(t, " of their tokens again");
+    put(p, "", t);
+}
+
+static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
+                       bool common_text, bool is_trace)
 {
     const struct pkv_engine_figures *e = &s->engine;
     add_grouped(t, e->prompt_tokens);
     pkv_text_add(t, " prompt, ");
     add_grouped(t, e->output_tokens);
     pkv_text_add(t, " output");
+    if (e->rejected > 0)
+        pkv_text_add(t, "; prompts of the rejected not counted");
     put(p, "tokens", t);
-    if (e->queried_tokens > 0) {
-        add_percent(t, share(e->hit_tokens, e->queried_tokens));
-        pkv_text_add(t, " of prompt tokens (");
-        add_grouped(t, e->hit_tokens);
-        pkv_text_add(t, " of ");
-        add_grouped(t, e->queried_tokens);
-        pkv_text_add(t, ")");
-        put(p, "prefix hits", t);
-    }
+    add_hits(p, t, s, common_text, is_trace);
     add_grouped(t, e->preemptions);
     if (e->preemptions > 0) {
         pkv_text_add(t, "; ");
@@ -124,9 +172,9 @@ static __int128 figure(const struct pkv_distribution *d, const char *name)
 static void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns)
 {
     if (ns / step_ns < 100)
-        pkv_text_ratio(t, ns, step_ns, 1);
+        pkv_text_ratio(t, (ns * 20 + step_ns) / (2 * (__int128)step_ns), 10, 1);
     else
-        add_grouped(t, (uint64_t)(ns / step_ns));
+        add_grouped(t, (uint64_t)((ns + step_ns / 2) / step_ns));
 }
 
 static void time_cell(struct latency_table *tab, const struct pkv_distribution *d,
@@ -167,28 +215,48 @@ static void add_latencies(struct page *p, const struct pkv_summary *s, int64_t s
     line(&tab, "queue", &s->queue);
     line(&tab, "first token", &s->ttft);
     line(&tab, "per token", &s->tpot);
+    line(&tab, "each gap", &s->itl);
     line(&tab, "largest gap", &s->max_gap);
     line(&tab, "end to end", &s->e2e);
 }
 
-static void add_outcome(struct page *p, struct pkv_text *t, const struct pkv_engine_figures *e)
+/* How the run ended when it did not come to its end; NULL when it did. */
+static const char *unfinished(enum pkv_outcome outcome)
 {
-    switch (e->outcome) {
-    case PKV_OUTCOME_DONE:
-        return;
+    switch (outcome) {
     case PKV_OUTCOME_STUCK:
     case PKV_OUTCOME_LIVELOCK:
-        page_heading(p, "The run could not go on");
-        page_item(p, "diagnosis", e->diagnosis);
-        return;
+        return "NOT FINISHED: the run could not go on; figures are of what was done until then";
     case PKV_OUTCOME_INTERRUPTED:
-        pkv_text_add(t, "interrupted; the figures cover what was done so far");
-        break;
+        return "NOT FINISHED: the run was interrupted; figures are of what was done until then";
     case PKV_OUTCOME_MAX_STEPS:
-        pkv_text_add(t, "stopped at the limit of steps; the figures cover what was done so far");
+        return "NOT FINISHED: the run reached its limit of steps; figures are of what was done "
+               "until then";
+    case PKV_OUTCOME_FAILED:
+        return "NOT FINISHED: the run failed; figures are of what was done until then";
+    case PKV_OUTCOME_DONE:
+    case PKV_OUTCOME_COUNT:
         break;
     }
-    put(p, "ended", t);
+    return NULL;
+}
+
+static void add_warning(struct page *p, const struct pkv_engine_figures *e)
+{
+    const char *text = unfinished(e->outcome);
+    if (!text)
+        return;
+    page_ink(p, INK_PREEMPTED);
+    page_wrap(p, 0, text);
+    page_ink(p, INK_PLAIN);
+}
+
+static void add_diagnosis(struct page *p, const struct pkv_engine_figures *e)
+{
+    if (!e->diagnosis[0])
+        return;
+    page_heading(p, "The run could not go on");
+    page_item(p, "diagnosis", e->diagnosis);
 }
 
 char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
@@ -201,14 +269,16 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
     struct pkv_text t = {0};
     int64_t step_ns = scenario->step_time.law == PKV_STEP_TIME_FIXED ? scenario->step_time.fixed_ns
                                                                      : 0;
+    add_warning(&p, &summary->engine);
     page_setup(&p, scenario, notes);
+    page_unused(&p, scenario, summary);
     pkv_text_add(&p.text, "\n");
     add_requests(&p, &t, summary);
-    add_tokens(&p, &t, summary);
+    add_tokens(&p, &t, summary, has_common_text(scenario, notes), scenario->is_trace);
     add_latencies(&p, summary, step_ns);
     page_limits(&p, scenario, summary);
     page_plots(&p, series, num_points, scenario->sched.num_blocks);
-    add_outcome(&p, &t, &summary->engine);
+    add_diagnosis(&p, &summary->engine);
     p.text.failed |= t.failed;
     pkv_text_free(&t);
     return take_text(&p.text, err);

@@ -114,6 +114,8 @@ static int give_step_time(struct loader *l, const char *shown, const struct node
     for (; *id != KEY_NONE && *text; id++) {
         text++;
         length = strcspn(text, ",");
+        if (length == 0)
+            goto refuse;
         if (give_piece(l, *id, shown, node, text, length, layer, err) < 0)
             return -1;
         text += length;
@@ -243,12 +245,16 @@ int loader_give_map(struct loader *l, const char *prefix, const struct node *map
     return 0;
 }
 
-/* Text and paths are taken as they are, unless they are in quotes. */
+/* Text and paths are taken as they are, unless they are in quotes; so is the short form of a step
+ * time, which would be a map if its numbers were missing ("fixed:"). */
 static bool is_verbatim(const char *name, const char *text)
 {
     enum key_kind kind = keys[key_find(name)].kind;
 
-    return (kind == KIND_TEXT || kind == KIND_PATH) && *text != '"' && *text != '\'';
+    if (*text == '"' || *text == '\'')
+        return false;
+    return kind == KIND_TEXT || kind == KIND_PATH ||
+           (strcmp(name, "step_time") == 0 && *text != '{');
 }
 
 int loader_give_text(struct loader *l, const char *name, const char *text, const char *origin,

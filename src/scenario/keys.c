@@ -83,6 +83,8 @@ void section_list(const char *name, char *out, size_t size)
 
         if (prefix && (strncmp(key, name, prefix - 1) != 0 || key[prefix - 1] != '.'))
             continue;
+        if (keys[id].kind == KIND_LATER || keys[id].kind == KIND_LATER_SWITCH)
+            continue;   /* known only to be refused */
         key += prefix;
         length = strcspn(key, ".");
         if (length == last_length && memcmp(key, last, length) == 0)

@@ -155,7 +155,7 @@ enum key_kind {
     X(SORT, "traffic.sort", .kind = KIND_BOOL, FIELD(trace_options.sort), .standard = "false",  \
       UNDER(TRACE, GIVEN))                                                                      \
     X(LIMIT, "traffic.limit", .kind = KIND_U64, FIELD(trace_options.limit),                     \
-      RANGE(0, INT64_MAX), .standard = "0", UNDER(TRACE, GIVEN))                                \
+      RANGE(1, INT64_MAX), UNDER(TRACE, GIVEN))                                                 \
     X(SPEEDUP, "traffic.speedup", .kind = KIND_SPEEDUP, FIELD(trace_options.speedup_num),       \
       .standard = "1", UNDER(TRACE, GIVEN))                                                     \
     X(REQUESTS, "traffic.requests", .kind = KIND_U64, FIELD(synth.num_requests),                \

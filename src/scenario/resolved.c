@@ -18,18 +18,24 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-static void write_path(struct pkv_text *out, const char *path)
+/* The path from the root; "-" and what cannot be made so stay as they are. */
+static void add_whole_path(struct pkv_text *out, const char *path)
 {
     char folder[4096];
+
+    if (path[0] != '/' && strcmp(path, "-") != 0 && getcwd(folder, sizeof(folder))) {
+        while (strncmp(path, "./", 2) == 0)
+            path += 2;
+        pkv_text_fmt(out, "%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/");
+    }
+    pkv_text_add(out, path);
+}
+
+static void write_path(struct pkv_text *out, const char *path)
+{
     struct pkv_text whole = { .text = NULL };
 
-    if (path[0] == '/' || strcmp(path, "-") == 0 || !getcwd(folder, sizeof(folder))) {
-        pkv_text_json(out, path);
-        return;
-    }
-    while (strncmp(path, "./", 2) == 0)
-        path += 2;
-    pkv_text_fmt(&whole, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", path);
+    add_whole_path(&whole, path);
     if (!whole.failed)
         pkv_text_json(out, whole.text);
     out->failed |= whole.failed;
@@ -53,23 +59,48 @@ static void write_fraction(struct pkv_text *out, uint64_t num, uint64_t den)
     }
 }
 
-/* The shortest digits that read back to the same double. */
+/* Do these digits read back to the number? The point of another locale is made one on the way. */
+static bool reads_back(char *digits, double number)
+{
+    double back = 0;
+
+    for (char *c = digits; *c; c++)
+        if (!strchr("0123456789+-eE", *c))
+            *c = '.';
+    return pkv_parse_double(digits, strlen(digits), &back, NULL) == 0 && !(back < number) &&
+           !(back > number);
+}
+
+/* The fewest digits that read back to the same double, with an exponent only where there would be
+ * many zeros. */
 static void write_double(struct pkv_text *out, double number)
 {
-    char digits[40];
+    char digits[64];
+    bool found = false;
 
-    for (int precision = 1; precision <= 17; precision++) {
-        double back = 0;
-        int length = snprintf(digits, sizeof(digits), "%.*g", precision, number);
-
-        for (char *c = digits; *c; c++)
-            if (!strchr("0123456789+-eE", *c))
-                *c = '.';   /* the point of another locale */
-        if (pkv_parse_double(digits, (size_t)length, &back, NULL) == 0 && !(back < number) &&
-            !(back > number))
-            break;
+    for (int decimals = 0; decimals <= 17 && number < 1e15 && !found; decimals++) {
+        snprintf(digits, sizeof(digits), "%.*f", decimals, number);
+        found = reads_back(digits, number);
+    }
+    for (int precision = 1; precision <= 17 && !found; precision++) {
+        snprintf(digits, sizeof(digits), "%.*g", precision, number);
+        found = reads_back(digits, number);
     }
     pkv_text_add(out, digits);
+}
+
+/* In the largest unit that leaves no rest. */
+static void write_time(struct pkv_text *out, uint64_t ns)
+{
+    static const struct { uint64_t ns; const char *name; } units[] = {
+        { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "us" }, { 1, "ns" }
+    };
+    size_t i = 0;
+
+    while (ns % units[i].ns > 0)
+        i++;
+    pkv_text_u64(out, ns / units[i].ns);
+    pkv_text_add(out, units[i].name);
 }
 
 static void write_priorities(struct pkv_text *out, const struct pkv_synth_config *synth)
@@ -98,7 +129,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_DOUBLE:     write_double(out, *(const double *)at); break;
     case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
     case KIND_NS:         pkv_text_u64(out, *(const uint64_t *)at); break;
-    case KIND_TIME:       pkv_text_fmt(out, "%" PRIu64 "ns", *(const uint64_t *)at); break;
+    case KIND_TIME:       write_time(out, *(const uint64_t *)at); break;
     case KIND_WORD:       pkv_text_add(out, keys[id].words[*(const unsigned *)at]); break;
     case KIND_CHOICE:
         pkv_text_add(out, pkv_policies_get(&s->sched.policies, keys[id].choice)->name);
@@ -195,6 +226,28 @@ char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err 
     pkv_text_free(&out);
     pkv_fail(err, PKV_ERR_MEMORY, "out of memory while writing out the scenario");
     return NULL;
+}
+
+int pkv_scenario_check_paths(const struct pkv_scenario *scenario, struct pkv_err *err)
+{
+    struct pkv_text whole = { .text = NULL };
+    int result = 0;
+
+    for (int i = KEY_NONE + 1; i < KEY_COUNT && result == 0; i++) {
+        enum key_id id = (enum key_id)i;
+
+        if (keys[id].kind != KIND_PATH || !has_value(scenario, id))
+            continue;
+        pkv_text_clear(&whole);
+        add_whole_path(&whole, *(char *const *)key_field(scenario, id));
+        if (whole.failed)
+            result = pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a path");
+        else if (!pkv_is_utf8(whole.text, whole.length, NULL))
+            result = pkv_fail_at(err, whole.text, 0, 0, "this path is not UTF-8, so scenario.yaml "
+                                 "cannot name it; rename it, or leave scenario.yaml out (--files)");
+    }
+    pkv_text_free(&whole);
+    return result;
 }
 
 void pkv_scenario_free_text(char *text)

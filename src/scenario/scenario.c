@@ -24,6 +24,22 @@ static void close_up(struct loader *l)
                          s->step_time.per_context_token_ns != standard.per_context_token_ns;
 }
 
+/* For errors that come when the trace is opened. */
+static int keep_trace_place(const struct loader *l, struct pkv_err *err)
+{
+    const struct given *trace = &l->given[KEY_TRACE];
+    struct pkv_scenario_private *kept = l->scenario->private_;
+
+    if (trace->source == KEY_NONE || trace->layer != LAYER_FILE)
+        return 0;
+    kept->path = pkv_strdup(l->path, err);
+    if (!kept->path)
+        return -1;
+    kept->trace_line = trace->node->line;
+    kept->trace_column = trace->node->column;
+    return 0;
+}
+
 static int give_file(struct loader *l, const char *path, struct pkv_err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -92,9 +108,10 @@ struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_settin
         goto out;
     if (give_settings(&l, settings, num_settings, err) < 0 || give_preset(&l, err) < 0)
         goto out;
-    result = loader_read(&l, KEY_NONE + 1, KEY_COUNT - 1, err);
-    if (result == 0)
-        close_up(&l);
+    if (loader_read(&l, KEY_NONE + 1, KEY_COUNT - 1, err) < 0 || keep_trace_place(&l, err) < 0)
+        goto out;
+    close_up(&l);
+    result = 0;
 out:
     forest_finish(&l.forest);
     if (result == 0)
@@ -114,10 +131,25 @@ void pkv_scenario_destroy(struct pkv_scenario *s)
     pkv_free((char *)s->synth.prompt.trace);
     pkv_free((char *)s->synth.output.trace);
     pkv_free((char *)s->synth.prefix_tokens.trace);
+    pkv_free(s->private_->path);
     pkv_free(s->private_->priorities);
     pkv_free(s->private_->weights);
     pkv_free(s->private_);
     pkv_free(s);
+}
+
+/* A fault of the file as a whole is one of the line that names it. */
+static int fail_trace(const struct pkv_scenario *s, struct pkv_err *err)
+{
+    const struct pkv_scenario_private *place = s->private_;
+
+    if (err && err->code == PKV_ERR_INPUT && err->line == 0 && place->trace_line > 0) {
+        const struct pkv_err why = *err;
+
+        pkv_fail_at(err, place->path, place->trace_line, place->trace_column,
+                    "traffic.trace: '%.200s' %s", s->trace, why.text);
+    }
+    return -1;
 }
 
 int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_traffic *out,
@@ -127,7 +159,7 @@ int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_tr
     if (scenario->is_trace) {
         out->trace = pkv_trace_open(scenario->trace, &scenario->trace_options, err);
         if (!out->trace)
-            return -1;
+            return fail_trace(scenario, err);
         out->source = pkv_trace_source(out->trace);
         return 0;
     }

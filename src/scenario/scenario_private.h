@@ -112,6 +112,10 @@ struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one 
 struct pkv_scenario_private {
     int64_t *priorities;        /* owned */
     double *weights;            /* owned */
+    /* Where the file names its trace, for one that cannot be opened; trace_line 0 = a setting did. */
+    char *path;                 /* owned */
+    uint64_t trace_line;
+    uint32_t trace_column;
 };
 
 #endif

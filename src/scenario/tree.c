@@ -10,9 +10,11 @@
 #include <libfyaml.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/out.h"
 
 #define MAX_DEPTH 32u
 
@@ -119,6 +121,8 @@ struct reading {
     size_t length;
     bool numbered;
     struct pkv_err *err;
+    /* Where place() was last: lines are counted on from there, as events come in order. */
+    size_t *line_begin, *seen;
 };
 
 /* Where an event begins. libfyaml's columns count characters, ours bytes; its marks of texts in
@@ -128,7 +132,6 @@ static void place(const struct reading *r, struct fy_event *event, uint64_t *out
 {
     const struct fy_mark *mark = fy_event_start_mark(event);
     size_t at = mark && mark->input_pos <= r->length ? mark->input_pos : 0;
-    size_t begin;
 
     if (!r->numbered || !mark) {
         *out_line = 0;
@@ -138,11 +141,11 @@ static void place(const struct reading *r, struct fy_event *event, uint64_t *out
     if (at > 0 && (event->type == FYET_ALIAS || event->type == FYET_SCALAR) &&
         strchr("\"'*", r->text[at - 1]))
         at--;
-    begin = at;
-    while (begin > 0 && r->text[begin - 1] != '\n' && r->text[begin - 1] != '\r')
-        begin--;
+    for (; *r->seen < at; ++*r->seen)
+        if (strchr("\n\r", r->text[*r->seen]))
+            *r->line_begin = *r->seen + 1;
     *out_line = (uint64_t)mark->line + 1;
-    *out_column = (uint32_t)(at - begin) + 1;
+    *out_column = at < *r->line_begin ? 0 : (uint32_t)(at - *r->line_begin) + 1;
 }
 
 static int fail_event(const struct reading *r, struct fy_event *event, const char *what)
@@ -154,6 +157,21 @@ static int fail_event(const struct reading *r, struct fy_event *event, const cha
     return pkv_fail_at(r->err, r->path, line, column, "%s", what);
 }
 
+/* Sentences of libfyaml that are misspelt, or say little, in better words. */
+static const char *reword(const char *said)
+{
+    static const struct { const char *said, *better; } words[] = {
+        { "invalid tab as indendation in a mapping", "a tab cannot indent the keys of a mapping" },
+        { "wrongly indented entry seperator in flow mode", "wrongly indented comma in flow mode" },
+        { "missing document start", "a second value begins here; a file is one map of keys" },
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(words[i].said, said) == 0)
+            return words[i].better;
+    return said;
+}
+
 /* The first sentence libfyaml has about the text. */
 static int fail_syntax(const struct reading *r)
 {
@@ -163,9 +181,9 @@ static int fail_syntax(const struct reading *r)
     if (!e)
         return pkv_fail_at(r->err, r->path, 0, 0, "cannot be read as a document");
     if (!r->numbered || e->line <= 0)
-        return pkv_fail_at(r->err, r->path, 0, 0, "%s", e->msg);
+        return pkv_fail_at(r->err, r->path, 0, 0, "%s", reword(e->msg));
     return pkv_fail_at(r->err, r->path, (uint64_t)e->line,
-                       e->column > 0 ? (uint32_t)e->column : 0, "%s", e->msg);
+                       e->column > 0 ? (uint32_t)e->column : 0, "%s", reword(e->msg));
 }
 
 static struct fy_event *next_event(const struct reading *r)
@@ -234,23 +252,63 @@ static struct node *read_value(const struct reading *r, struct fy_event *event, 
     return node;
 }
 
-static int take_key(const struct reading *r, const struct node *map, const struct node *key,
-                    struct node *value)
-{
-    const struct node *same;
+/* One key of a map and its place in it. */
+struct key_place {
+    const struct node *node;
+    size_t place;
+};
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct key_place *x = a, *y = b;
+    int order = strcmp(x->node->key, y->node->key);
+
+    return order != 0 ? order : x->place < y->place ? -1 : 1;
+}
+
+static int fail_twice(const struct reading *r, const struct node *first, const struct node *again)
+{
+    if (r->numbered)
+        return node_fail_key(again, r->err, "key '%s' is here twice; the first one is in line %llu",
+                             again->key, (unsigned long long)first->key_line);
+    return node_fail_key(again, r->err, "key '%s' is here twice", again->key);
+}
+
+/* Equal keys stand side by side once they are sorted; of several the one that comes first in the
+ * text is told. */
+static int refuse_equal_keys(const struct reading *r, const struct node *map, size_t num)
+{
+    const struct key_place *found = NULL;
+    struct key_place *sorted;
+    size_t at = 0;
+    int result = 0;
+
+    if (num < 2)
+        return 0;
+    sorted = pkv_alloc(num, sizeof(*sorted), r->err);
+    if (!sorted)
+        return -1;
+    for (const struct node *child = map->children; child; child = child->next, at++)
+        sorted[at] = (struct key_place){ child, at };
+    qsort(sorted, num, sizeof(*sorted), compare_keys);
+    for (at = 1; at < num; at++)
+        if (strcmp(sorted[at - 1].node->key, sorted[at].node->key) == 0 &&
+            (!found || sorted[at].place < found->place))
+            found = &sorted[at];
+    if (found)
+        result = fail_twice(r, found[-1].node, found->node);
+    pkv_free(sorted);
+    return result;
+}
+
+static int take_key(const struct reading *r, const struct node *key, struct node *value)
+{
     if (key->kind != NODE_SCALAR)
         return node_fail(key, r->err, "a list or a map cannot be a key");
     if (!key->quoted && strcmp(key->text, "<<") == 0)
         return node_fail(key, r->err, "merge keys are not read here; write the keys again");
     if (strlen(key->text) != key->length)
         return node_fail(key, r->err, "a key cannot hold a NUL character");
-    same = node_child(map, key->text);
-    if (same && r->numbered)
-        return node_fail(key, r->err, "key '%s' is here twice; the first one is in line %llu",
-                         key->text, (unsigned long long)same->key_line);
-    if (same)
-        return node_fail(key, r->err, "key '%s' is here twice", key->text);
     value->key = key->text;
     value->key_line = key->line;
     value->key_column = key->column;
@@ -261,6 +319,7 @@ static int take_key(const struct reading *r, const struct node *map, const struc
 static int read_children(const struct reading *r, struct node *parent, unsigned depth)
 {
     struct node **end = &parent->children;
+    size_t num = 0;
 
     for (;;) {
         struct fy_event *event = next_event(r);
@@ -270,7 +329,7 @@ static int read_children(const struct reading *r, struct node *parent, unsigned 
             return -1;
         if (event->type == FYET_MAPPING_END || event->type == FYET_SEQUENCE_END) {
             fy_parser_event_free(r->parser, event);
-            return 0;
+            return parent->kind == NODE_MAP ? refuse_equal_keys(r, parent, num) : 0;
         }
         if (parent->kind == NODE_MAP) {
             key = read_value(r, event, depth);
@@ -278,10 +337,11 @@ static int read_children(const struct reading *r, struct node *parent, unsigned 
         }
         if (!event || !(value = read_value(r, event, depth)))
             return -1;
-        if (key && take_key(r, parent, key, value) < 0)
+        if (key && take_key(r, key, value) < 0)
             return -1;
         *end = value;
         end = &value->next;
+        num++;
     }
 }
 
@@ -328,6 +388,28 @@ static void say_nothing(struct fy_diag *diag, void *user, const char *text, size
     (void)length;
 }
 
+/* Is it text at all? */
+static int refuse_bytes(const struct reading *r)
+{
+    const char *nul = memchr(r->text, '\0', r->length);
+    uint64_t line = 1;
+    size_t at, begin = 0;
+
+    if (nul)
+        return pkv_fail_at(r->err, r->path, 0, 0, "holds a NUL character; it is not a text file");
+    if (pkv_is_utf8(r->text, r->length, &at))
+        return 0;
+    for (size_t i = 0; i < at; i++)
+        if (r->text[i] == '\n') {
+            line++;
+            begin = i + 1;
+        }
+    return pkv_fail_at(r->err, r->path, r->numbered ? line : 0,
+                       r->numbered ? (uint32_t)(at - begin) + 1 : 0,
+                       "byte 0x%02x does not belong here: the text is not UTF-8",
+                       (unsigned)(unsigned char)r->text[at]);
+}
+
 int tree_parse(struct forest *forest, const char *path, const char *text, size_t length,
                enum tree_format format, bool numbered, struct node **out, struct pkv_err *err)
 {
@@ -335,15 +417,14 @@ int tree_parse(struct forest *forest, const char *path, const char *text, size_t
     struct fy_parse_cfg config = {
         .flags = FYPCF_DEFAULT_PARSE | (format == TREE_JSON ? FYPCF_JSON_FORCE : FYPCF_JSON_NONE),
     };
+    size_t line_begin = 0, seen = 0;
     struct reading r = { .forest = forest, .text = text, .length = length, .numbered = numbered,
-                         .err = err };
+                         .err = err, .line_begin = &line_begin, .seen = &seen };
     int result = -1;
 
     r.path = forest_copy(forest, path, strlen(path), err);
-    if (!r.path)
+    if (!r.path || refuse_bytes(&r) < 0)
         return -1;
-    if (memchr(text, '\0', length))
-        return pkv_fail_at(err, path, 0, 0, "holds a NUL character; it is not a text file");
     r.diag = fy_diag_create(&quiet);
     if (!r.diag)
         return pkv_fail(err, PKV_ERR_MEMORY, "out of memory while reading '%s'", path);

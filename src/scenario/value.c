@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/out.h"
 #include "base/units.h"
 #include "scenario/scenario_private.h"
 
@@ -230,6 +231,8 @@ static int read_text(const struct value *v, struct pkv_err *err)
 {
     if (value_want_scalar(v, "text", err) < 0)
         return -1;
+    if (!pkv_is_utf8(v->node->text, v->node->length, NULL))
+        return value_fail(v, err, "the text is not UTF-8");
     return value_keep_text(v, pkv_strdup(v->node->text, err));
 }
 

@@ -87,10 +87,20 @@ static bool is_object(const char *text, size_t length)
     return length > 0 && *text == '{';
 }
 
+static void fail_unknown(const struct pkv_trace *t, struct pkv_err *err)
+{
+    char lines[440];
+    size_t used = 0;
+    for (size_t i = 0; i < NUM_READERS && used < sizeof lines; i++)
+        used += (size_t)snprintf(lines + used, sizeof lines - used, "%s%s %s", i ? "; " : "",
+                                 readers[i]->info.name, readers[i]->info.example);
+    pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown; first lines of "
+                "those that are read: %s", lines);
+}
+
 const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text, size_t length,
                                            struct pkv_err *err)
 {
-    char names[256];
     const struct pkv_reader *best = NULL;
     int best_rate = 0;
     bool rows = is_object(text, length);
@@ -108,7 +118,6 @@ const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text
         }
     }
     if (!best)
-        pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown (known: "
-                    "%s)", list_names(names, sizeof names));
+        fail_unknown(t, err);
     return best;
 }

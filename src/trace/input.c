@@ -79,6 +79,21 @@ static int read_head(struct pkv_input *in, struct pkv_err *err)
     return 0;
 }
 
+/* Packings that people use and that are not read are better named than taken for a broken trace. */
+static int refuse_packing(const struct pkv_input *in, struct pkv_err *err)
+{
+    static const struct { const char *magic; size_t length; const char *name; } others[] = {
+        {"BZh", 3, "bzip2"}, {"PK\003\004", 4, "zip"}, {"\004\042\115\030", 4, "lz4"},
+        {"7z\274\257", 4, "7z"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (in->head_length >= others[i].length &&
+            memcmp(in->head, others[i].magic, others[i].length) == 0)
+            return pkv_fail_at(err, in->path, 0, 0, "is packed with %s, which is not read; .gz, "
+                               ".zst and .xz are", others[i].name);
+    return 0;
+}
+
 static int find_unpacker(struct pkv_input *in, struct pkv_err *err)
 {
     static const struct pkv_unpack_ops *const known[] = {
@@ -89,7 +104,7 @@ static int find_unpacker(struct pkv_input *in, struct pkv_err *err)
             memcmp(in->head, known[i]->magic, known[i]->magic_length) == 0)
             in->ops = known[i];
     if (!in->ops)
-        return 0;
+        return refuse_packing(in, err);
     in->state = in->ops->create(in, err);
     return in->state ? 0 : -1;
 }

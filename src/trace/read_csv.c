@@ -120,6 +120,7 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
     if (t->reader->layout->parse_time(arrival->text, arrival->length, &out->spec.arrival_ns,
                                       &why) < 0)
         return bad_field(t, PKV_CSV_ARRIVAL, why, err);
+    out->arrival_column = arrival->column;
     if (read_tokens(t, PKV_CSV_PROMPT, &prompt, err) < 0 ||
         read_tokens(t, PKV_CSV_OUTPUT, &output, err) < 0)
         return -1;
@@ -127,7 +128,6 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
         return PKV_ROW_NO_OUTPUT;
     if (prompt == 0)
         return bad_field(t, PKV_CSV_PROMPT, "must be at least 1", err);
-    out->arrival_column = arrival->column;
     out->spec.num_output_tokens = out->spec.max_tokens = (uint32_t)output;
     if (pkv_row_add_span(t, pkv_origin(PKV_ORIGIN_OWN, t->num_read), 0, (uint32_t)prompt, err) < 0)
         return -1;
@@ -136,13 +136,14 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
 
 const struct pkv_reader pkv_reader_azure = {
     .info = {"azure", "CSV with TIMESTAMP, ContextTokens, GeneratedTokens; dates, the first is 0",
-             "Azure Public Dataset, LLM inference traces 2023 and 2024"},
+             "Azure Public Dataset, LLM inference traces 2023 and 2024",
+             "TIMESTAMP,ContextTokens,GeneratedTokens"},
     .has_header = true, .has_dates = true, .layout = &azure,
     .rate = rate, .begin = begin, .read = read_row,
 };
 const struct pkv_reader pkv_reader_burstgpt = {
     .info = {"burstgpt", "CSV with Timestamp (s), Request tokens, Response tokens",
-             "BurstGPT data set (HPMLL)"},
+             "BurstGPT data set (HPMLL)", "Timestamp,Model,Request tokens,Response tokens,..."},
     .has_header = true, .layout = &burstgpt,
     .rate = rate, .begin = begin, .read = read_row,
 };

@@ -51,6 +51,15 @@ static bool has(const struct found *f, enum field field)
     return pkv_fields_has(&f->fields, (int)field);
 }
 
+/* Is there a digit other than 0 before the exponent? -0.0 is 0, -0.0000001 is less. */
+static bool has_value(const struct pkv_json_text *number)
+{
+    for (size_t i = 0; i < number->length && (number->text[i] | 0x20) != 'e'; i++)
+        if (number->text[i] >= '1' && number->text[i] <= '9')
+            return true;
+    return false;
+}
+
 static int read_ms(struct found *f, enum field field, int64_t *out, struct pkv_err *err)
 {
     struct pkv_json_text raw;
@@ -59,7 +68,7 @@ static int read_ms(struct found *f, enum field field, int64_t *out, struct pkv_e
         return -1;
     if (pkv_parse_decimal_ns(raw.text, raw.length, PKV_NS_PER_MS, out, &why) < 0)
         return pkv_fields_fail(&f->fields, (int)field, err, "%s", why);
-    if (*out < 0 || raw.text[0] == '-')
+    if (raw.text[0] == '-' && has_value(&raw))
         return pkv_fields_fail(&f->fields, (int)field, err, "is negative");
     return 0;
 }
@@ -313,11 +322,12 @@ static int rate(const struct pkv_reader *reader, const struct pkv_field *keys, s
 
 const struct pkv_reader pkv_reader_native = {
     .info = {"native", "JSON lines: timestamp (ms), input_length or prompt, output_length, ...",
-             "ours; a superset of mooncake"},
+             "ours; a superset of mooncake",
+             "{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 4}"},
     .rate = rate, .read = read_row,
 };
 const struct pkv_reader pkv_reader_mooncake = {
     .info = {"mooncake", "JSON lines with hash_ids, one for each 512 tokens of the prompt",
-             "Mooncake traces (FAST'25)"},
+             "Mooncake traces (FAST'25)", "{\"timestamp\": 0, ..., \"hash_ids\": [1]}"},
     .rate = rate, .read = read_row,
 };

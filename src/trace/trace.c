@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/out.h"
 #include "trace/detect_private.h"
 #include "trace/trace_private.h"
 
@@ -186,6 +187,45 @@ static bool is_blank(const char *text, size_t length)
     return true;
 }
 
+/* Is there no text in the prompt that another row could have, too? */
+static bool is_own_text(const struct pkv_trace *t, const struct pkv_request_spec *spec)
+{
+    uint64_t own = pkv_origin(PKV_ORIGIN_OWN, t->num_read);
+    for (size_t i = 0; i < spec->content.num_prompt_spans; i++)
+        if (spec->content.prompt[i].origin != own)
+            return false;
+    return true;
+}
+
+static int out_of_order(struct pkv_trace *t, const struct pkv_row *row, struct pkv_err *err)
+{
+    /* In the unit of the file: the CSV formats tell seconds, or dates. */
+    bool seconds = t->reader->has_header;
+    uint64_t ns = (uint64_t)t->last_arrival_ns - (uint64_t)row->spec.arrival_ns;
+    struct pkv_text early = {0};
+    pkv_text_ratio(&early, ns, seconds ? PKV_NS_PER_S : PKV_NS_PER_MS, 9);
+    pkv_fail_at(err, pkv_trace_path(t), t->lines.number, row->arrival_column,
+                "this row arrives %s %s before the one above it; rows must stand in time order, or "
+                "be sorted (--sort, or traffic.sort)", early.text ? early.text : "",
+                seconds ? "s" : "ms");
+    pkv_text_free(&early);
+    return -1;
+}
+
+/* Rows that are left out have their time like all others: they stand in order, and dates count from
+ * the first row of the file, under sort from the earliest. */
+static int note_time(struct pkv_trace *t, const struct pkv_row *row, struct pkv_err *err)
+{
+    int64_t arrival_ns = row->spec.arrival_ns;
+    bool is_first = t->last_arrival_ns == INT64_MIN;
+    if (t->reader->has_dates && (is_first || arrival_ns < t->base_ns))
+        t->base_ns = arrival_ns;
+    if (!t->options.sort && arrival_ns < t->last_arrival_ns)
+        return out_of_order(t, row, err);
+    t->last_arrival_ns = arrival_ns;
+    return 0;
+}
+
 /* The next row of the file, in its order: 1, 0, -1. Lines without a character are no rows. */
 static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *err)
 {
@@ -197,7 +237,7 @@ static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *er
             continue;
         pkv_row_begin(t, row);
         int kind = t->reader->read(t, text, length, row, err);
-        if (kind < 0)
+        if (kind < 0 || note_time(t, row, err) < 0)
             return -1;
         if (kind == PKV_ROW_NO_OUTPUT) {
             t->notes.skipped_no_output++;
@@ -205,18 +245,11 @@ static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *er
         }
         if (!row->spec.content.prompt)
             pkv_row_end(t, row);
-        t->num_read++;
+        t->notes.rows_own_text += is_own_text(t, &row->spec) ? 1 : 0;
+        t->notes.rows_read = ++t->num_read;
         return 1;
     }
     return more;
-}
-
-static int out_of_order(struct pkv_trace *t, const struct pkv_row *row, struct pkv_err *err)
-{
-    return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, row->arrival_column,
-                       "this row arrives %" PRIu64 " ns before the one above it; rows must stand "
-                       "in time order, or be sorted",
-                       (uint64_t)t->last_arrival_ns - (uint64_t)row->spec.arrival_ns);
 }
 
 static int read_all_sorted(struct pkv_trace *t, struct pkv_err *err)
@@ -245,9 +278,6 @@ static int next_in_order(struct pkv_trace *t, struct pkv_request_spec *out, stru
     int more = read_row(t, &row, err);
     if (more <= 0)
         return more;
-    if (row.spec.arrival_ns < t->last_arrival_ns)
-        return out_of_order(t, &row, err);
-    t->last_arrival_ns = row.spec.arrival_ns;
     *out = row.spec;
     return 1;
 }
@@ -279,8 +309,6 @@ static bool divide(int64_t *time_ns, uint64_t num, uint64_t den)
 static int set_times(struct pkv_trace *t, struct pkv_request_spec *spec, struct pkv_err *err)
 {
     uint64_t num = t->options.speedup_num, den = t->options.speedup_den;
-    if (t->notes.rows == 0 && t->reader->has_dates)
-        t->base_ns = spec->arrival_ns;
     if (!rebase(&spec->arrival_ns, t->base_ns) || !divide(&spec->arrival_ns, num, den) ||
         !divide(&spec->abort_ns, num, den) || !divide(&spec->deadline_ns, num, den))
         return pkv_fail_at(err, pkv_trace_path(t), t->options.sort ? 0 : t->lines.number, 0,
