@@ -25,7 +25,7 @@ int main(void)
         {"traffic.prompt_tokens", "100", "example"},
         {"traffic.output_tokens", "60", "example"},
     };
-    struct pkv_err err = {0};
+    struct pkv_err err = {.code = PKV_ERR_NONE};
     struct pkv_traffic traffic = {0};
     struct pkv_engine *engine = NULL;
     struct pkv_scenario *scenario =

@@ -465,6 +465,24 @@ START_TEST(c6_table_too_short)
 }
 END_TEST
 
+START_TEST(c7_published_blocks_are_not_those_with_a_key)
+{
+    struct pkv_table *table = &first.tables[0];
+
+    table->num_published = 1;   /* the second one has a key all the same */
+    expect_broken("C7");
+    table->num_published = 2;
+    first.keys[1] ^= 1;
+    expect_broken("C7");
+    first.keys[1] ^= 1;
+    first.num_computed_tokens = 7;   /* the second one is published and not full */
+    table->num = 2;
+    expect_broken("C7");
+    table->num = 3;
+    first.num_computed_tokens = 9;
+}
+END_TEST
+
 START_TEST(pool_is_checked_as_well)
 {
     broken_cache->pool->counts.released++;
@@ -502,6 +520,7 @@ static Suite *cache_suite(void)
     tcase_add_test(broken, c4_wrong_number_of_cached);
     tcase_add_test(broken, c5_wrong_number_stored);
     tcase_add_test(broken, c6_table_too_short);
+    tcase_add_test(broken, c7_published_blocks_are_not_those_with_a_key);
     tcase_add_test(broken, pool_is_checked_as_well);
     suite_add_tcase(suite, broken);
     return suite;

@@ -133,7 +133,7 @@ END_TEST
 START_TEST(a_recording_with_fewer_fields_is_compared_in_those)
 {
     expect("{\"step\":1,\"free\":4}\n{\"free\":3,\"step\":2}\n{\"step\":3}\n", true,
-           "the same: 3 records");
+           "the same: 3 records; compared are the fields that the recording has: step, free\n");
 }
 END_TEST
 

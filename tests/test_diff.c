@@ -74,6 +74,35 @@ START_TEST(equal_logs_are_the_same)
 }
 END_TEST
 
+/* A log of which only some rows were kept is compared at those. */
+START_TEST(thinned_logs_are_compared_by_step)
+{
+    static const char all[] = STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n2,20,10,1,7\n3,30,10,0,8\n"
+                              "4,40,10,2,9\n";
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+
+    expect_same(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n4,40,10,2,9\n");
+    expect_same(STEPS_HEADER "0,0,10,0,5\n3,30,10,0,8\n", all);
+    expect_same(STEPS_HEADER "0,0,10,0,5\n3,30,10,0,8\n", STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n");
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,3,7\n",
+                 "row 3 differs (step 2): column preempted", "only A has");
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n", "row 3 differs: B ends", "rows");
+    ck_assert_int_eq(diff(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n", &result, &err), 0);
+    ck_assert_ptr_nonnull(strstr(result.text, "the same: 2 rows\nthinned out: only A has 3 of the "
+                                              "steps, only B 0"));
+    pkv_report_free(result.text);
+}
+END_TEST
+
+START_TEST(event_logs_are_refused)
+{
+    static const char events[] = "{\"time_ns\":0,\"step\":0,\"kind\":\"arrive\",\"id\":\"a\"}\n";
+
+    expect_refused(events, events, "a", 0);
+}
+END_TEST
+
 START_TEST(the_first_row_and_column_that_differ_are_named)
 {
     expect_other(STEPS_HEADER "0,0,10,0,5\n1,10,10,2,6\n2,20,10,1,7\n",
@@ -84,6 +113,45 @@ START_TEST(the_first_row_and_column_that_differ_are_named)
                  REQUESTS_HEADER "r0,completed,,3\n\"r,1\",completed,,1\n",
                  "row 2 differs (id \"r,1\"): column status\n  A  aborted\n  B  completed\n",
                  "completed          A                1   B                2   +1\n");
+}
+END_TEST
+
+START_TEST(a_quoted_field_may_go_on_over_the_end_of_its_line)
+{
+    static const char log[] = REQUESTS_HEADER "\"a\n,\"\"b\n\",completed,,3\nr2,completed,,1\n";
+
+    expect_same(log, log);
+    expect_other(log, REQUESTS_HEADER "\"a\n,\"\"b\n\",completed,,4\nr2,completed,,1\n",
+                 "row 1 differs (id \"a\\x0a,\"\"b\\x0a\"): column output_tokens\n  A  3\n  B  4\n",
+                 "output tokens      A                4   B                5   +1\n");
+}
+END_TEST
+
+START_TEST(names_cannot_steer_a_terminal)
+{
+    expect_other(REQUESTS_HEADER "\x1b[2J,completed,,3\n", REQUESTS_HEADER,
+                 "row 1 differs: B ends before it, A goes on with id \\x1b[2J\n", "rows");
+    expect_other("{\"step\":7,\"preempted\":[\"\x7f\"]}\n", "{\"step\":7,\"preempted\":[\"b\"]}\n",
+                 "step 7 differs: field preempted, first at preempted[0]\n  A          \"\\x7f\"\n",
+                 "records");
+}
+END_TEST
+
+START_TEST(blank_lines_are_no_rows)
+{
+    expect_same(STEPS_HEADER "0,0,10,0,5\n", STEPS_HEADER "0,0,10,0,5\n\n");
+    expect_same("{\"step\":1}\n", "{\"step\":1}\n \n");
+}
+END_TEST
+
+START_TEST(standard_input_can_be_only_one_of_them)
+{
+    struct pkv_diff_result result;
+    struct pkv_err err = {0};
+
+    ck_assert_int_eq(pkv_diff("-", "-", &result, &err), -1);
+    ck_assert_int_eq(err.code, PKV_ERR_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.text, "standard input"));
 }
 END_TEST
 
@@ -134,6 +202,7 @@ START_TEST(what_cannot_be_compared_is_refused_with_its_place)
     expect_refused(REQUESTS_HEADER "\"a,completed,,1\n", REQUESTS_HEADER, "a", 2);
     expect_refused("{\"step\":1}\n", "{\"step\":1}\n{\"step\":\n", "b", 2);
     expect_refused("{\"step\":1}\n", "{\"no\":1}\n", "b", 1);
+    expect_refused("{\"step\":1}\n{\"step\":2,\"gen\":1,\"gen\":1}\n", "{\"step\":1}\n", "a", 2);
 }
 END_TEST
 
@@ -181,7 +250,13 @@ int main(void)
     TCase *tcase = tcase_create("diff");
 
     tcase_add_test(tcase, equal_logs_are_the_same);
+    tcase_add_test(tcase, thinned_logs_are_compared_by_step);
+    tcase_add_test(tcase, event_logs_are_refused);
     tcase_add_test(tcase, the_first_row_and_column_that_differ_are_named);
+    tcase_add_test(tcase, a_quoted_field_may_go_on_over_the_end_of_its_line);
+    tcase_add_test(tcase, names_cannot_steer_a_terminal);
+    tcase_add_test(tcase, blank_lines_are_no_rows);
+    tcase_add_test(tcase, standard_input_can_be_only_one_of_them);
     tcase_add_test(tcase, a_shorter_log_is_a_difference);
     tcase_add_test(tcase, causes_are_named_before_their_consequences);
     tcase_add_test(tcase, a_field_that_only_one_side_has_differs);

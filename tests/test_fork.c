@@ -4,11 +4,15 @@
  * The numbers are worked by hand: prompt of 20 tokens, blocks of 16, four samples. The prompt takes
  * one full block and one with 4 tokens. Each sample writes its 21st token into the second one: the
  * first three copy it, the last holder writes in place.
+ *
+ * With identities given late or taken back, a block's own record says whether it has one, as a table
+ * does not know what the others did.
  */
 #include <stdlib.h>
 
 #include <check.h>
 
+#include "cache/cache_private.h"
 #include "cache_fixture.h"
 
 #define SAMPLES 4
@@ -114,10 +118,144 @@ START_TEST(no_room_for_a_copy_leaves_no_trace)
 }
 END_TEST
 
+/* --- identities ------------------------------------------------------------------------------ */
+
+/* Two that share 40 tokens, under publish: computed: two full blocks and one with 8 tokens. */
+static struct pkv_seq parent, child;
+static const struct pkv_seq *const two[] = { &parent, &child };
+
+static void set_up_computed(enum pkv_pool_end unhashed)
+{
+    static const struct pkv_span prompt[] = { { 5, 0, 40 } };
+
+    cache = make_cache_with(10, 16, true, unhashed, PKV_PUBLISH_COMPUTED);
+    parent = begin(cache, prompt, 1, 0);
+    child = begin(cache, prompt, 1, 0);
+    ck_assert_int_eq(grow_to(cache, &parent, 40), PKV_ALLOC_OK);
+    ck_assert_int_eq(pkv_cache_fork(cache, &parent, &child, NULL), 0);
+    ck_assert_uint_eq(pkv_cache_figures(cache).num_keys, 0);
+}
+
+static bool has_key(pkv_block_id id)
+{
+    return cache->index.records[id].key != PKV_NO_KEY;
+}
+
+/* Blocks with an identity, all in all, and different identities among them. */
+static void expect_keys(uint32_t num_blocks, uint32_t num_different)
+{
+    uint32_t num = 0;
+
+    for (pkv_block_id id = 0; id < 10; id++)
+        num += has_key(id);
+    ck_assert_uint_eq(num, num_blocks);
+    ck_assert_uint_eq(pkv_cache_figures(cache).num_keys, num_different);
+}
+
+/* The one publishes and goes, then the other, which never did: the blocks are free with identities,
+ * and a third with the same text hits both. */
+START_TEST(what_one_published_is_kept_by_the_other)
+{
+    static const struct pkv_span prompt[] = { { 5, 0, 40 } };
+
+    for (int end_at = 0; end_at < 2; end_at++) {
+        struct pkv_seq third;
+
+        set_up_computed(end_at ? PKV_END_TAIL : PKV_END_HEAD);
+        pkv_cache_publish(cache, &parent);
+        expect_keys(2, 2);
+        expect_sound(cache, two, 2);
+        ck_assert_uint_eq(pkv_cache_release(cache, &parent), 0);
+        expect_sound(cache, two + 1, 1);
+        ck_assert_uint_eq(pkv_cache_release(cache, &child), 3);
+        expect_sound(cache, NULL, 0);
+        ck_assert_uint_eq(pkv_cache_figures(cache).num_cached, 2);
+        pkv_seq_finish(cache, &parent);
+        pkv_seq_finish(cache, &child);
+        third = begin(cache, prompt, 1, 0);
+        ck_assert_uint_eq(admit(cache, &third), 32);
+        end(cache, &third);
+        expect_sound(cache, NULL, 0);
+        pkv_cache_destroy(cache);
+    }
+}
+END_TEST
+
+/* Both publish: a shared block gets its identity once, their third blocks are two with one identity:
+ * both went on with the same text, the first in a copy. The shared block with 8 tokens had none. */
+START_TEST(both_publish_what_they_share_once)
+{
+    set_up_computed(PKV_END_HEAD);
+    pkv_cache_publish(cache, &child);
+    pkv_cache_publish(cache, &parent);
+    expect_keys(2, 2);
+    for (int i = 0; i < 8; i++)
+        emit(cache, &parent);
+    ck_assert_uint_ne(parent.tables[0].ids[2], child.tables[0].ids[2]);
+    pkv_cache_publish(cache, &parent);
+    expect_keys(3, 3);
+    ck_assert(has_key(parent.tables[0].ids[2]) && !has_key(child.tables[0].ids[2]));
+    for (int i = 0; i < 8; i++)
+        emit(cache, &child);
+    pkv_cache_publish(cache, &child);
+    expect_keys(4, 3);
+    expect_sound(cache, two, 2);
+    ck_assert_uint_eq(pkv_cache_release(cache, &parent), 1);
+    expect_sound(cache, two + 1, 1);
+    ck_assert_uint_eq(pkv_cache_release(cache, &child), 3);
+    expect_sound(cache, NULL, 0);
+    ck_assert_uint_eq(pkv_cache_figures(cache).num_cached, 4);
+    pkv_seq_finish(cache, &parent);
+    pkv_seq_finish(cache, &child);
+    pkv_cache_destroy(cache);
+}
+END_TEST
+
+/* Tokens from the 20th on are cancelled: the second block loses its identity, for the other one as
+ * well, who then finds nothing more to take back. */
+START_TEST(cancelled_tokens_take_the_identity_for_both)
+{
+    set_up_computed(PKV_END_HEAD);
+    pkv_cache_publish(cache, &parent);
+    pkv_cache_publish(cache, &child);
+    pkv_cache_unpublish(cache, &parent, 20);
+    expect_keys(1, 1);
+    ck_assert(has_key(child.tables[0].ids[0]) && !has_key(child.tables[0].ids[1]));
+    expect_sound(cache, two, 2);
+    ck_assert_uint_eq(pkv_cache_release(cache, &parent), 0);
+    pkv_cache_unpublish(cache, &child, 20);
+    expect_keys(1, 1);
+    ck_assert_uint_eq(pkv_cache_release(cache, &child), 3);
+    expect_keys(1, 1);
+    ck_assert_uint_eq(pkv_cache_figures(cache).num_cached, 1);
+    expect_sound(cache, NULL, 0);
+    pkv_seq_finish(cache, &parent);
+    pkv_seq_finish(cache, &child);
+    pkv_cache_destroy(cache);
+}
+END_TEST
+
+/* The one publishes after the fork, the other only takes back: it entered nothing, so nothing goes. */
+START_TEST(who_published_nothing_takes_nothing_back)
+{
+    set_up_computed(PKV_END_TAIL);
+    pkv_cache_publish(cache, &parent);
+    pkv_cache_unpublish(cache, &child, 20);
+    expect_keys(2, 2);
+    ck_assert_uint_eq(pkv_cache_release(cache, &child), 0);
+    ck_assert_uint_eq(pkv_cache_release(cache, &parent), 3);
+    ck_assert_uint_eq(pkv_cache_figures(cache).num_cached, 2);
+    expect_sound(cache, NULL, 0);
+    pkv_seq_finish(cache, &parent);
+    pkv_seq_finish(cache, &child);
+    pkv_cache_destroy(cache);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fork");
-    TCase *tests = tcase_create("fork");
+    TCase *tests = tcase_create("fork"), *keys = tcase_create("identities");
     SRunner *runner;
     int failed;
 
@@ -127,6 +265,11 @@ int main(void)
     tcase_add_test(tests, one_sample_frees_only_its_own);
     tcase_add_test(tests, no_room_for_a_copy_leaves_no_trace);
     suite_add_tcase(suite, tests);
+    tcase_add_test(keys, what_one_published_is_kept_by_the_other);
+    tcase_add_test(keys, both_publish_what_they_share_once);
+    tcase_add_test(keys, cancelled_tokens_take_the_identity_for_both);
+    tcase_add_test(keys, who_published_nothing_takes_nothing_back);
+    suite_add_tcase(suite, keys);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -34,7 +34,8 @@ class Installed(unittest.TestCase):
 
     def test_files(self):
         for name in ("bin/pagedkv", "libpagedkv.a", "pagedkv.pc", "man1/pagedkv.1",
-                     "man1/pagedkv-replay.1", "completions/pagedkv.bash"):
+                     "man1/pagedkv-replay.1", "man5/pagedkv-files.5",
+                     "man5/pagedkv-scenario.5", "completions/pagedkv.bash"):
             self.assertEqual(len(find(self.folder, name)), 1, name)
         headers = os.listdir(os.path.join(SOURCE_ROOT, "include", "pagedkv"))
         for name in headers:
@@ -61,8 +62,15 @@ class Installed(unittest.TestCase):
             for name in sorted(os.listdir(os.path.join(SOURCE_ROOT, "include", "pagedkv"))):
                 file.write(f'#include "pagedkv/{name}"\n')
         include = os.path.dirname(os.path.dirname(find(self.folder, "include/pagedkv/pool.h")[0]))
-        subprocess.run(["c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", include, folder],
-                       check=True)
+        subprocess.run(["c++", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I",
+                        include, folder], check=True)
+
+    @unittest.skipUnless(shutil.which("c++"), "no C++ compiler here")
+    def test_example_is_cxx_too(self):
+        include = os.path.dirname(os.path.dirname(find(self.folder, "include/pagedkv/pool.h")[0]))
+        subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-pedantic", "-x", "c++",
+                        "-fsyntax-only", "-I", include,
+                        os.path.join(SOURCE_ROOT, "tests", "example.c")], check=True)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ static struct pkv_request plain(uint64_t row, int64_t arrival_ns)
 {
     return (struct pkv_request){
         .row = row, .arrival_ns = arrival_ns, .admitted_ns = PKV_NO_TIME,
-        .first_token_ns = PKV_NO_TIME, .max_gap_ns = PKV_NO_TIME,
+        .first_token_ns = PKV_NO_TIME, .max_gap_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME,
         .seq = {.num_prompt_tokens = 12}, .num_output_tokens = 4};
 }
 
@@ -186,7 +186,8 @@ static const char summary_json[] =
     "  \"wall_ns\": 99,\n"
     "  \"version\": \"1.2.3\",\n"
     "  \"seed\": 7,\n"
-    "  \"scenario_sha256\": \"abc\"\n"
+    "  \"scenario_sha256\": \"abc\",\n"
+    "  \"outcome\": \"stuck\"\n"
     "}\n";
 
 START_TEST(every_file_is_as_worked_out)
@@ -227,7 +228,33 @@ START_TEST(the_summary_has_the_same_figures_without_files)
     ck_assert_double_eq_tol(s->limit_frac[PKV_LIMIT_EMPTY], 0.2, 1e-12);
     ck_assert_double_eq_tol(s->requests_per_s, 3e7, 1e-3);
     ck_assert_int_eq(s->e2e.max, 100);
+    ck_assert_str_eq(s->rejected_reason, "needs 66 blocks, the pool has 50");
+    ck_assert_uint_eq(s->num_with_priority, 1);
+    ck_assert_uint_eq(s->num_with_deadline, 0);
     ck_assert(!s->has_targets);
+    pkv_metrics_destroy(m);
+}
+END_TEST
+
+/* Three that do not fit the pool, the second of them the longest, and one of another kind. */
+START_TEST(the_longest_of_the_rejected_is_told)
+{
+    static const struct { uint32_t prompt; const char *reason; } rejected[] = {
+        {100, "needs 60 blocks, the pool has 50"}, {900, "needs 666 blocks, the pool has 50"},
+        {300, "needs 70 blocks, the pool has 50"}, {5000, "too long by 100"}};
+    struct pkv_metrics_config config = {.block_size = 4, .num_gpu_blocks = 11};
+    struct pkv_metrics *m = create(&config);
+    struct pkv_sink sink = pkv_metrics_sink(m);
+
+    for (size_t i = 0; i < sizeof rejected / sizeof *rejected; i++) {
+        struct pkv_request r = plain(i, 0);
+        r.seq.num_prompt_tokens = rejected[i].prompt;
+        r.deadline_ns = 5;
+        give(&sink, &r, PKV_REQUEST_REJECTED, rejected[i].reason, PKV_NO_TIME);
+    }
+    finish(m);
+    ck_assert_str_eq(pkv_metrics_summary(m)->rejected_reason, rejected[1].reason);
+    ck_assert_uint_eq(pkv_metrics_summary(m)->num_with_deadline, 4);
     pkv_metrics_destroy(m);
 }
 END_TEST
@@ -461,6 +488,7 @@ int main(void)
     tcase_add_test(tcase, every_file_is_as_worked_out);
     tcase_add_test(tcase, the_summary_has_the_same_figures_without_files);
     tcase_add_test(tcase, only_the_files_wanted_are_written);
+    tcase_add_test(tcase, the_longest_of_the_rejected_is_told);
     tcase_add_test(tcase, a_run_that_is_not_finished_leaves_nothing);
     tcase_add_test(tcase, rows_can_be_thinned_out);
     tcase_add_test(tcase, events_have_their_keys_in_order);

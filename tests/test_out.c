@@ -2,9 +2,12 @@
  * test_out.c - files that appear whole or not at all, numbers, and text as JSON and CSV want it.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <check.h>
 
@@ -97,6 +100,98 @@ START_TEST(a_full_disk_is_told_at_commit)
     ck_assert_int_eq(pkv_out_commit(out, &err), -1);
     ck_assert_int_eq(err.code, PKV_ERR_IO);
     ck_assert_str_eq(err.path, "/dev/full");
+}
+END_TEST
+
+/* No file of this process may grow beyond it: a write then fails as on a full disk. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Rows of nine bytes with a line break inside, into a file that may have 100,005: 11,111 of them. */
+START_TEST(what_was_written_before_the_disk_was_full_is_kept)
+{
+    const char *folder = make_folder();
+    struct pkv_out *out = open_in(folder, "f");
+    struct pkv_err err = {0};
+    char row[16];
+
+    write_text(folder, "f", "of an earlier run");
+    limit_files(100005);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(row, sizeof row, "\"%05d\n\"\n", i);
+        pkv_out_text(out, row);
+        pkv_out_end_row(out);
+    }
+    ck_assert_int_eq(pkv_out_commit(out, &err), -1);
+    ck_assert_int_eq(err.code, PKV_ERR_IO);
+    char *text = read_text(folder, "f");
+    ck_assert_uint_eq(strlen(text), 99999);
+    ck_assert_str_eq(text + 99990, "\"11110\n\"\n");
+    ck_assert_uint_eq(num_files(folder), 1);
+    free(text);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(without_a_whole_row_nothing_takes_the_name)
+{
+    const char *folder = make_folder();
+    struct pkv_out *out = open_in(folder, "f");
+    struct pkv_err err = {0};
+
+    write_text(folder, "f", "of an earlier run");
+    limit_files(1000);
+    for (int i = 0; i < 1000; i++)
+        pkv_out_text(out, "a line, but not marked as a row\n");
+    ck_assert_int_eq(pkv_out_commit(out, &err), -1);
+    expect_text(folder, "f", "of an earlier run");
+    ck_assert_uint_eq(num_files(folder), 1);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(a_row_that_was_not_ended_is_cut_off)
+{
+    const char *folder = make_folder();
+    struct pkv_out *out = open_in(folder, "f");
+
+    pkv_out_text(out, "whole\n");
+    pkv_out_end_row(out);
+    pkv_out_text(out, "ha");
+    commit(out);
+    expect_text(folder, "f", "whole\n");
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(two_writers_of_one_file_do_not_meet)
+{
+    const char *folder = make_folder();
+    char *planted = path_in(folder, "f.partial"), *victim = path_in(folder, "victim");
+    struct pkv_out *a, *b;
+
+    write_text(folder, "victim", "precious");
+    ck_assert_int_eq(symlink("victim", planted), 0);
+    a = open_in(folder, "f");
+    b = open_in(folder, "f");
+    pkv_out_text(a, "first");
+    pkv_out_text(b, "second");
+    commit(a);
+    expect_text(folder, "f", "first");
+    commit(b);
+    expect_text(folder, "f", "second");
+    expect_text(folder, "victim", "precious");
+    ck_assert_uint_eq(num_files(folder), 3);    /* f, the planted link, its victim */
+    free(planted);
+    free(victim);
+    remove_folder(folder);
 }
 END_TEST
 
@@ -220,6 +315,36 @@ START_TEST(csv_fields_are_quoted_when_they_have_to_be)
 }
 END_TEST
 
+static void expect_visible(const char *text, const char *want)
+{
+    struct pkv_text t = {0};
+
+    pkv_text_visible(&t, text, strlen(text));
+    ck_assert_str_eq(t.text, want);
+    pkv_text_free(&t);
+}
+
+START_TEST(what_would_steer_a_terminal_is_shown)
+{
+    expect_visible("plain \xc3\xa9 \xe2\x82\xac", "plain \xc3\xa9 \xe2\x82\xac");
+    expect_visible("a\x1b[31m\n\x7f", "a\\x1b[31m\\x0a\\x7f");
+    expect_visible("\xc2\x9b" "31m", "\\xc2\\x9b31m");       /* CSI in one character */
+    expect_visible("\xff\xc3", "\\xff\\xc3");
+}
+END_TEST
+
+START_TEST(the_first_byte_that_is_no_utf8_is_found)
+{
+    size_t at = 99;
+
+    ck_assert(pkv_is_utf8("", 0, &at));
+    ck_assert(pkv_is_utf8("\xf0\x9f\x98\x80", 4, &at));
+    ck_assert(!pkv_is_utf8("ab\xf0\x9f\x98\x80", 5, &at));      /* cut */
+    ck_assert_uint_eq(at, 2);
+    ck_assert(!pkv_is_utf8("\xed\xa0\x80", 3, NULL));
+}
+END_TEST
+
 static void expect_ratio(__int128 num, __int128 den, unsigned decimals, const char *want)
 {
     struct pkv_text t = {0};
@@ -316,6 +441,10 @@ int main(void)
     tcase_add_test(files, a_dropped_file_leaves_nothing);
     tcase_add_test(files, a_path_that_cannot_be_written_is_named);
     tcase_add_test(files, a_full_disk_is_told_at_commit);
+    tcase_add_test(files, what_was_written_before_the_disk_was_full_is_kept);
+    tcase_add_test(files, without_a_whole_row_nothing_takes_the_name);
+    tcase_add_test(files, a_row_that_was_not_ended_is_cut_off);
+    tcase_add_test(files, two_writers_of_one_file_do_not_meet);
     tcase_add_test(files, numbers_are_those_of_printf);
     tcase_add_test(files, a_row_has_commas_between_and_a_newline_behind);
     tcase_add_test(files, long_files_are_whole);
@@ -324,6 +453,8 @@ int main(void)
     tcase_add_test(texts, json_text_is_escaped_as_rfc_8259_wants);
     tcase_add_test(texts, bytes_that_are_no_utf8_stay_readable);
     tcase_add_test(texts, csv_fields_are_quoted_when_they_have_to_be);
+    tcase_add_test(texts, what_would_steer_a_terminal_is_shown);
+    tcase_add_test(texts, the_first_byte_that_is_no_utf8_is_found);
     tcase_add_test(texts, ratios_are_exact_and_cut);
     tcase_add_test(texts, text_remembers_that_memory_ran_out);
     suite_add_tcase(suite, files);

@@ -165,11 +165,11 @@ START_TEST(the_largest_cause_stands_first)
     char *text = plain_report(80, false);
 
     expect_line(text, "What the first in line waited for", 0,
-                "    60.0 %  ##########        gate: its next chunk would fit, the rest would not");
+                "     60.0 %  #########        gate: its next chunk would fit, the rest would not");
     expect_line(text, "What the first in line waited for", 1,
-                "    20.0 %  ###               blocks: its next chunk did not fit");
+                "     20.0 %  ###              blocks: its next chunk did not fit");
     expect_line(text, "What the first in line waited for", 2,
-                "    20.0 %  ###               nobody waited");
+                "     20.0 %  ###              nobody waited, but for the step under way");
     expect_has(text, "try next    a larger pool");
     pkv_report_free(text);
 }
@@ -188,7 +188,7 @@ START_TEST(what_differs_from_the_preset_is_named)
     scenario.sched.max_num_seqs = 0;
     text = report(&scenario, &summary, NUM_POINTS, NULL, 200, false, false);
     expect_has(text, "preset vllm, admit: first_chunk, unhashed_free: tail, watermark 0.05; "
-                     "at most any number of sequences and 512 tokens a step\n");
+                     "unlimited sequences and 512 tokens a step\n");
     pkv_report_free(text);
 }
 END_TEST
@@ -225,6 +225,190 @@ START_TEST(a_run_that_got_stuck_says_why)
     expect_has(text, "The run could not go on\n"
                      "diagnosis   request big needs 66 blocks, the pool has 50\n");
     pkv_report_free(text);
+}
+END_TEST
+
+/* With the prefix cache empty-handed for want of content, and with two texts in common. */
+START_TEST(what_nobody_can_share_is_told)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    struct pkv_trace_notes notes = {.format = "azure", .rows = 9, .rows_read = 9,
+                                    .rows_own_text = 9};
+    char *text;
+
+    summary.engine.resumed_queried_tokens = 400;
+    summary.engine.resumed_hit_tokens = 300;
+    text = report(&scenario, &summary, NUM_POINTS, &notes, 100, false, false);
+    expect_has(text, "prefix hits none: the trace has no prompt content, nothing can be shared\n"
+                     "            resumed requests found 75.0 % of their tokens again\n");
+    pkv_report_free(text);
+    notes.rows_own_text = 7;
+    text = report(&scenario, &summary, NUM_POINTS, &notes, 100, false, false);
+    expect_has(text, "25.0 % of prompt tokens");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(what_was_rejected_is_told_with_its_reason)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text;
+
+    strcpy(summary.rejected_reason, "needs 366 blocks, the pool has 100");
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
+    expect_has(text, "rejected    10 could never run; the longest: needs 366 blocks, the pool has "
+                     "100\n");
+    expect_has(text, "900 output; prompts of the rejected not counted\n");
+    expect_lacks(text, "room for what was rejected");    /* 10 of 1,200 */
+    pkv_report_free(text);
+    summary.makespan_ns = 0;
+    summary.engine.completed = 0;
+    summary.engine.rejected = 1200;
+    text = report(&scenario, &summary, 0, NULL, 100, false, false);
+    expect_has(text, "\ntry next    room for what was rejected: needs 366 blocks, the pool has 100\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(what_nothing_looks_at_is_told)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    static char preset[] = "vllm-2025-09";
+    char *text;
+
+    summary.num_with_priority = 1;
+    summary.num_with_deadline = 1200;
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
+    expect_has(text, "1 request has a priority, which is not looked at: order is fcfs\n");
+    expect_has(text, "1,200 requests have a deadline, which no policy of this version looks at\n");
+    pkv_report_free(text);
+    scenario.preset = preset;
+    pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ORDER,
+                     pkv_policy_find(PKV_CHOICE_ORDER, "priority"));
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 200, false, false);
+    expect_lacks(text, "order is fcfs");
+    expect_has(text, "under order: priority it is known to differ from that engine");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(goodput_has_its_whole)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+    char *text;
+
+    summary.has_targets = true;
+    summary.good_requests = 300;
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
+    expect_has(text, "goodput     300 of 1,200 (25.0 %) completed within the targets\n");
+    pkv_report_free(text);
+}
+END_TEST
+
+START_TEST(a_run_that_was_interrupted_says_so_first)
+{
+    static const enum pkv_outcome outcomes[] = {PKV_OUTCOME_STUCK, PKV_OUTCOME_LIVELOCK,
+                                                PKV_OUTCOME_INTERRUPTED, PKV_OUTCOME_MAX_STEPS,
+                                                PKV_OUTCOME_FAILED};
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+        char *text;
+
+        summary.engine.outcome = outcomes[i];
+        text = report(&scenario, &summary, NUM_POINTS, NULL, 80, false, false);
+        ck_assert_msg(strncmp(text, "NOT FINISHED: ", 14) == 0, "%s", text);
+        expect_lacks(text, "try next");
+        pkv_report_free(text);
+    }
+}
+END_TEST
+
+/* ---- what to try next ---- */
+
+static void expect_next(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
+                        const char *label, const char *next)
+{
+    char *text = report(scenario, summary, NUM_POINTS, NULL, 180, false, false);
+
+    expect_has(text, label);
+    if (next)
+        expect_has(text, next);
+    else
+        expect_lacks(text, "try next");
+    pkv_report_free(text);
+}
+
+/* Three quarters of the work twice: 3000 of 4000. */
+START_TEST(thrash_stands_above_every_cause)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+    summary.limit_frac[PKV_LIMIT_BUDGET] = 1;
+    summary.engine.recomputed_tokens = 3000;
+    expect_next(&scenario, &summary, "token budget: all 512 tokens given out",
+                "try next    a larger pool (num_blocks), or fewer sequences (max_num_seqs): "
+                "preempted requests made 75.0 % of the work a second time\n");
+    pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ADMIT,
+                     pkv_policy_find(PKV_CHOICE_ADMIT, "first_chunk"));
+    expect_next(&scenario, &summary, "token budget",
+                "try next    the gate (admit: whole_prompt), a larger pool");
+}
+END_TEST
+
+/* 512 tokens of 25 us are 12.8 ms: above a base of 10 ms, below one of 20 ms. */
+START_TEST(a_budget_is_only_advised_where_it_helps)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+    summary.limit_frac[PKV_LIMIT_BUDGET] = 1;
+    expect_next(&scenario, &summary, "token budget", "try next    a larger max_num_batched_tokens");
+    scenario.step_time = (struct pkv_step_time){
+        .law = PKV_STEP_TIME_AFFINE, .base_ns = 10 * MS, .per_prefill_token_ns = 25000};
+    expect_next(&scenario, &summary, "token budget",
+                "try next    no setting of the scheduler: the run is compute-bound");
+    scenario.step_time.base_ns = 20 * MS;
+    expect_next(&scenario, &summary, "token budget", "try next    a larger max_num_batched_tokens");
+}
+END_TEST
+
+START_TEST(a_refusal_names_the_rule_that_applies)
+{
+    static const struct { const char *admit; double watermark; const char *label, *next; } rules[] = {
+        {"whole_prompt", 0, "gate: its", "try next    a larger pool"},
+        {"whole_prompt", 0.1, "gate and watermark: ", "try next    a smaller watermark"},
+        {"first_chunk", 0.1, "watermark: ", "try next    a smaller watermark"},
+        {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"}};
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ADMIT,
+                         pkv_policy_find(PKV_CHOICE_ADMIT, rules[i].admit));
+        scenario.sched.watermark = rules[i].watermark;
+        expect_next(&scenario, &summary, rules[i].label, rules[i].next);
+    }
+}
+END_TEST
+
+START_TEST(small_causes_are_not_hidden)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+    summary.limit_frac[PKV_LIMIT_BLOCKS] = 0.0001;
+    summary.limit_frac[PKV_LIMIT_NOTHING] = 0.9999;
+    expect_next(&scenario, &summary, "\nunder 0.1 %                   blocks: its", NULL);
 }
 END_TEST
 
@@ -266,9 +450,9 @@ START_TEST(preemptions_are_counted_once)
     char *text = plain_report(76, false);
 
     /* 4 in the last column fill both rows; 1 of 4 is int(1 x 6 / 4) = 1 level. */
-    expect_line(text, "preemptions, sum", 0,
+    expect_line(text, "preemptions a column", 0,
                 "         4 +                                                               #");
-    expect_line(text, "preemptions, sum", 1,
+    expect_line(text, "preemptions a column", 1,
                 "         0 +.                                                              #");
     pkv_report_free(text);
 }
@@ -278,9 +462,9 @@ START_TEST(the_axis_spans_the_run)
 {
     char *text = plain_report(76, false);
 
-    expect_line(text, "preemptions, sum", 2,
+    expect_line(text, "preemptions a column", 2,
                 "           +--------------------------------+------------------------------+");
-    expect_line(text, "preemptions, sum", 3,
+    expect_line(text, "preemptions a column", 3,
                 "            0 s                          32.0 ms                     64.0 ms");
     pkv_report_free(text);
 }
@@ -362,6 +546,7 @@ int main(void)
 {
     Suite *suite = suite_create("report");
     TCase *words = tcase_create("words"), *plots = tcase_create("plots");
+    TCase *next = tcase_create("next");
 
     tcase_add_test(words, the_figures_that_matter_are_said);
     tcase_add_test(words, latencies_are_counted_in_steps_when_a_step_is_fixed);
@@ -369,6 +554,15 @@ int main(void)
     tcase_add_test(words, what_differs_from_the_preset_is_named);
     tcase_add_test(words, rows_left_out_are_told);
     tcase_add_test(words, a_run_that_got_stuck_says_why);
+    tcase_add_test(words, a_run_that_was_interrupted_says_so_first);
+    tcase_add_test(words, what_nobody_can_share_is_told);
+    tcase_add_test(words, what_was_rejected_is_told_with_its_reason);
+    tcase_add_test(words, what_nothing_looks_at_is_told);
+    tcase_add_test(words, goodput_has_its_whole);
+    tcase_add_test(next, thrash_stands_above_every_cause);
+    tcase_add_test(next, a_budget_is_only_advised_where_it_helps);
+    tcase_add_test(next, a_refusal_names_the_rule_that_applies);
+    tcase_add_test(next, small_causes_are_not_hidden);
     tcase_add_test(words, every_failed_allocation_is_told);
     tcase_add_test(plots, a_plot_shows_every_stretch);
     tcase_add_test(plots, a_single_spike_is_never_lost);
@@ -378,6 +572,7 @@ int main(void)
     tcase_add_test(plots, no_line_is_wider_than_the_page);
     tcase_add_test(plots, style_is_kept_to);
     suite_add_tcase(suite, words);
+    suite_add_tcase(suite, next);
     suite_add_tcase(suite, plots);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

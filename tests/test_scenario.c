@@ -470,7 +470,7 @@ START_TEST(the_resolved_text_has_every_key_and_no_other)
                      "  max_model_len: 0\n"
                      "step_time:\n  model: fixed\n  ms: 1\n"
                      "traffic:\n  trace: \"/t\"\n  format: auto\n  lenient_ids: false\n"
-                     "  sort: false\n  limit: 0\n  speedup: 1\n  hash_block_size: 512\n"
+                     "  sort: false\n  speedup: 1\n  hash_block_size: 512\n"
                      "  seed: 1\n");
     pkv_scenario_free_text(text);
     pkv_scenario_destroy(s);

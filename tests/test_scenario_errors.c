@@ -28,6 +28,8 @@ static const struct wrong wrongs[] = {
     { "just words\n", 1, 1, "a scenario is a map of keys" },
     { "kv: {num_blocks: 5\ntraffic: {trace: a}\n", 2, 8, "" },
     { "kv: {num_blocks: 5, num_blocks: 6}\n", 1, 21, "'num_blocks' is here twice" },
+    { "kv: {c: 1, b: 2, a: 3, b: 4, a: 5, b: 6}\n", 1, 24, "'b' is here twice" },
+    { "title: gr\xfc\xdf\n", 1, 10, "byte 0xfc does not belong here: the text is not UTF-8" },
     { MINIMAL "---\nkv: {}\n", 3, 1, "a second document" },
     { "kv: &pool {num_blocks: 5}\nscheduler: *pool\n", 1, 11, "anchors are not read" },
     { "kv: *pool\n", 1, 5, "aliases are not read" },

@@ -3,7 +3,6 @@
  *
  * Blocks of 16 tokens, as in the documents these cases come from; each step is plan, then commit.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,92 +10,13 @@
 
 #include "pagedkv/policy.h"
 #include "sched/sched_private.h"
-
-static struct pkv_sched_config base_config(uint32_t num_blocks)
-{
-    struct pkv_sched_config config = {
-        .num_blocks = num_blocks,
-        .groups = { { &pkv_group_full, 16 } },
-        .num_groups = 1,
-        .has_null_block = true,
-        .enable_chunked_prefill = true,
-    };
-
-    for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
-        size_t num;
-
-        pkv_policies_set(&config.policies, (enum pkv_choice)choice,
-                         pkv_policy_list((enum pkv_choice)choice, &num)[0]);
-    }
-    return config;
-}
-
-static void set(struct pkv_sched_config *config, enum pkv_choice choice, const char *name)
-{
-    const struct pkv_policy_info *info = pkv_policy_find(choice, name);
-
-    ck_assert_msg(info != NULL, "no policy %s", name);
-    pkv_policies_set(&config->policies, choice, info);
-}
+#include "sched_fixture.h"
 
 static void set_priority(struct pkv_sched_config *config)
 {
     set(config, PKV_CHOICE_ORDER, "priority");
     set(config, PKV_CHOICE_PREEMPT, "priority");
     set(config, PKV_CHOICE_REQUEUE, "by_order");
-}
-
-static struct pkv_sched *make_sched(const struct pkv_sched_config *config)
-{
-    struct pkv_err err = { 0 };
-    struct pkv_sched *sched = pkv_sched_create(config, &err);
-
-    ck_assert_msg(sched != NULL, "%s", err.text);
-    return sched;
-}
-
-static struct pkv_request *add(struct pkv_sched *sched, uint64_t row, uint32_t num_prompt,
-                               uint32_t num_output, int64_t priority)
-{
-    const struct pkv_span own = { pkv_origin(PKV_ORIGIN_OWN, row), 0, num_prompt };
-    const struct pkv_request_spec spec = {
-        .row = row, .abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME, .priority = priority,
-        .num_prompt_tokens = num_prompt, .num_output_tokens = num_output, .max_tokens = num_output,
-        .content = { .prompt = &own, .num_prompt_spans = 1,
-                     .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, row) } };
-    struct pkv_request *request = NULL;
-    char reason[256] = "";
-
-    ck_assert_int_eq(pkv_sched_add(sched, &spec, &request, reason, sizeof reason, NULL), 0);
-    return request;
-}
-
-static void expect_sound(struct pkv_sched *sched)
-{
-    struct pkv_err err = { 0 };
-
-    ck_assert_msg(pkv_sched_check(sched, &err) == 0, "%s", err.text);
-}
-
-/* One step; finished requests are forgotten. The plan is still there to read. */
-static const struct pkv_plan *step(struct pkv_sched *sched)
-{
-    struct pkv_plan *plan;
-
-    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
-    ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
-    pkv_sched_commit(sched, plan);
-    for (size_t i = 0; i < plan->num_finished; i++)
-        pkv_sched_forget(sched, plan->finished[i]);
-    expect_sound(sched);
-    return plan;
-}
-
-static uint32_t num_used(struct pkv_sched *sched)
-{
-    struct pkv_cache *cache = pkv_sched_cache(sched);
-
-    return pkv_cache_figures(cache).num_blocks - pkv_cache_num_free(cache);
 }
 
 /* --- steps by hand --------------------------------------------------------------------------- */
@@ -133,11 +53,56 @@ START_TEST(a_victim_that_was_scheduled_is_taken_back)
         pkv_sched_commit(sched, plan);
         for (size_t i = 0; i < plan->num_finished; i++)
             pkv_sched_forget(sched, plan->finished[i]);
-        expect_sound(sched);
+        expect_sched_sound(sched);
     }
     ck_assert_uint_eq(pkv_sched_num_running(sched) + pkv_sched_num_waiting(sched), 0);
     ck_assert_uint_eq(num_used(sched), 0);
     pkv_sched_destroy(sched);
+}
+END_TEST
+
+/* As before, but with P = 30 for the first: the token taken back in step 2 is the 32nd, which would
+ * have filled its second block. The block is the next to be taken, by the second request: it loses an
+ * identity only if it had been given one. The first one's first block and the second one's two keep
+ * theirs, and the first comes back with a hit of 16. */
+static uint64_t evicted_after_a_cancelled_token(const char *publish,
+                                                enum pkv_priority_victim priority_victim)
+{
+    struct pkv_sched_config config = base_config(4);
+    struct pkv_cache_figures figures;
+    struct pkv_sched *sched;
+    const struct pkv_plan *plan;
+
+    set_priority(&config);
+    set(&config, PKV_CHOICE_PUBLISH, publish);
+    config.prefix_cache = true;
+    config.priority_victim = priority_victim;
+    sched = make_sched(&config);
+    add(sched, 0, 30, 6, 5);
+    step(sched);
+    add(sched, 1, 32, 4, 0);
+    step(sched);
+    plan = step(sched);
+    ck_assert_uint_eq(plan->num_preemptions, 1);
+    ck_assert_uint_eq(plan->preemptions[0].lost_tokens, 31);
+    figures = pkv_cache_figures(pkv_sched_cache(sched));
+    ck_assert_uint_eq(figures.num_keys, 3);
+    ck_assert_uint_eq(figures.num_cached, 1);
+    for (int t = 3; t < 5; t++)
+        step(sched);   /* the second one's third and fourth token */
+    plan = step(sched);
+    ck_assert_uint_eq(plan->num_admissions, 1);
+    ck_assert_uint_eq(plan->admissions[0].num_hit_tokens, 16);
+    pkv_sched_destroy(sched);
+    return figures.num_evicted;
+}
+
+START_TEST(a_cancelled_token_gives_no_identity)
+{
+    ck_assert_uint_eq(evicted_after_a_cancelled_token("alloc", PKV_PRIORITY_VICTIM_VLLM), 1);
+    ck_assert_uint_eq(evicted_after_a_cancelled_token("alloc", PKV_PRIORITY_VICTIM_SAFE), 0);
+    ck_assert_uint_eq(evicted_after_a_cancelled_token("computed", PKV_PRIORITY_VICTIM_VLLM), 0);
+    ck_assert_uint_eq(evicted_after_a_cancelled_token("computed", PKV_PRIORITY_VICTIM_SAFE), 0);
 }
 END_TEST
 
@@ -282,7 +247,7 @@ START_TEST(what_can_never_fit_is_refused_with_both_numbers)
     ck_assert_uint_eq(request->status, PKV_REQUEST_REJECTED);
     ck_assert_msg(strstr(reason, "5") != NULL && strstr(reason, "4") != NULL, "%s", reason);
     pkv_sched_forget(sched, request);
-    expect_sound(sched);
+    expect_sched_sound(sched);
     pkv_sched_destroy(sched);
 }
 END_TEST
@@ -305,7 +270,7 @@ START_TEST(an_abort_works_in_every_state)
     pkv_sched_forget(sched, r[2]);
     ck_assert_uint_eq(pkv_sched_abort(sched, r[1]), 2);   /* 20 of its 30 tokens computed */
     pkv_sched_forget(sched, r[1]);
-    expect_sound(sched);
+    expect_sched_sound(sched);
     r[3] = add(sched, 3, 20, 40, 0);
     for (int t = 0; t < 40 && r[3]->status != PKV_REQUEST_PREEMPTED; t++)
         step(sched);
@@ -314,7 +279,7 @@ START_TEST(an_abort_works_in_every_state)
     pkv_sched_forget(sched, r[3]);
     ck_assert_uint_gt(pkv_sched_abort(sched, r[0]), 0);   /* decoding */
     pkv_sched_forget(sched, r[0]);
-    expect_sound(sched);
+    expect_sched_sound(sched);
     ck_assert_uint_eq(num_used(sched), 0);
     pkv_sched_destroy(sched);
 }
@@ -343,7 +308,7 @@ static void set_up(void)
 /* What was broken is mended by then. */
 static void tear_down(void)
 {
-    expect_sound(broken);
+    expect_sched_sound(broken);
     pkv_sched_destroy(broken);
 }
 
@@ -384,6 +349,48 @@ START_TEST(s1_live_one_in_neither)
     pkv_waiting_remove(broken->waiting, waiter);
     expect_broken("S1");
     pkv_waiting_put_back(broken->waiting, waiter);
+}
+END_TEST
+
+/* Three whose prompts are in: two of 20 tokens, which end together and stand in one bucket, and one of
+ * 21. */
+static struct pkv_request *decoding[3];
+
+static struct pkv_sched *make_decoding(void)
+{
+    struct pkv_sched_config config = base_config(20);
+    struct pkv_sched *sched = make_sched(&config);
+
+    decoding[0] = add(sched, 0, 20, 9, 0);
+    decoding[1] = add(sched, 1, 20, 9, 0);
+    decoding[2] = add(sched, 2, 21, 9, 0);
+    step(sched);
+    for (int i = 0; i < 3; i++)
+        ck_assert(decoding[i]->steady.is_in);
+    ck_assert_uint_eq(decoding[0]->steady.phase, decoding[1]->steady.phase);
+    return sched;
+}
+
+static void expect_sched_broken(struct pkv_sched *sched, const char *id)
+{
+    struct pkv_err err = { 0 };
+    int result = pkv_sched_check(sched, &err);
+
+    expect_id(result, &err, id);
+}
+
+START_TEST(s1_running_out_of_the_order_of_admission)
+{
+    struct pkv_sched *sched = make_decoding();
+
+    sched->running[0] = decoding[1];
+    sched->running[1] = decoding[0];
+    expect_sched_broken(sched, "S1");
+    sched->running[0] = sched->running[1] = decoding[0];   /* one is lost, one is there twice */
+    expect_sched_broken(sched, "S1");
+    sched->running[1] = decoding[1];
+    expect_sched_sound(sched);
+    pkv_sched_destroy(sched);
 }
 END_TEST
 
@@ -430,6 +437,84 @@ START_TEST(s5_over_the_budget)
 }
 END_TEST
 
+/* A decode, and the second chunk of a prompt beside it; each sum of the plan is off by one in turn. */
+START_TEST(s5_a_sum_that_its_entries_do_not_have)
+{
+    struct pkv_sched_config config = base_config(20);
+    struct pkv_sched *sched;
+    struct pkv_plan *plan;
+    uint64_t *sums[5];
+
+    config.max_num_batched_tokens = 30;
+    sched = make_sched(&config);
+    add(sched, 0, 20, 9, 0);
+    add(sched, 1, 60, 2, 0);
+    step(sched);   /* 20 + 10 */
+    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
+    ck_assert_uint_eq(plan->num_tokens, 30);   /* 1 + 29 */
+    ck_assert_uint_eq(plan->num_prefill_tokens, 29);
+    ck_assert_uint_eq(plan->num_decodes, 1);
+    ck_assert_uint_eq(plan->num_context_tokens, 21 + 39);
+    sums[0] = &plan->num_tokens;
+    sums[1] = &plan->num_prefill_tokens;
+    sums[2] = &plan->num_decodes;
+    sums[3] = &plan->num_context_tokens;
+    sums[4] = &plan->num_recomputed_tokens;
+    for (size_t i = 0; i < 5; i++) {
+        struct pkv_err err = { 0 };
+        int result;
+
+        ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
+        ++*sums[i];
+        result = pkv_plan_check(sched, plan, &err);
+        expect_id(result, &err, "S5");
+        --*sums[i];
+    }
+    pkv_sched_commit(sched, plan);
+    expect_sched_sound(sched);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
+START_TEST(s6_a_bucket_that_is_wrong)
+{
+    struct pkv_sched *sched = make_decoding();
+    struct bucket *bucket = &sched->steady.buckets[decoding[0]->steady.phase];
+
+    ck_assert_ptr_eq(bucket->first, decoding[0]);
+    ck_assert_ptr_eq(bucket->last, decoding[1]);
+    bucket->num = 3;
+    expect_sched_broken(sched, "S6");
+    bucket->num = 2;
+    bucket->last = decoding[0];
+    expect_sched_broken(sched, "S6");
+    bucket->last = decoding[1];
+    decoding[1]->steady.prev = NULL;
+    expect_sched_broken(sched, "S6");
+    decoding[1]->steady.prev = decoding[0];
+    decoding[0]->steady.next = NULL;   /* the second one is lost */
+    expect_sched_broken(sched, "S6");
+    decoding[0]->steady.next = decoding[1];
+    expect_sched_sound(sched);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
+START_TEST(s6_an_end_at_the_wrong_time)
+{
+    struct pkv_sched *sched = make_decoding();
+
+    decoding[2]->waiting_node.key[0]++;
+    expect_sched_broken(sched, "S6");
+    decoding[2]->waiting_node.key[0]--;
+    sched->steady.ends.num--;
+    expect_sched_broken(sched, "S6");
+    sched->steady.ends.num++;
+    expect_sched_sound(sched);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 START_TEST(s6_steady_sums_are_wrong)
 {
     step(broken);
@@ -461,6 +546,7 @@ static Suite *sched_suite(void)
     TCase *tests = tcase_create("steps"), *invariants = tcase_create("invariants");
 
     tcase_add_test(tests, a_victim_that_was_scheduled_is_taken_back);
+    tcase_add_test(tests, a_cancelled_token_gives_no_identity);
     tcase_add_test(tests, the_rest_of_the_budget_goes_to_the_next);
     tcase_add_test(tests, who_may_pass_a_refused_head);
     tcase_add_test(tests, the_gate_looks_at_the_whole_prompt);
@@ -472,10 +558,14 @@ static Suite *sched_suite(void)
     tcase_add_test(invariants, s1_running_one_in_the_queue);
     tcase_add_test(invariants, s1_waiting_one_in_running);
     tcase_add_test(invariants, s1_live_one_in_neither);
+    tcase_add_test(invariants, s1_running_out_of_the_order_of_admission);
     tcase_add_test(invariants, s2_waiting_with_positions);
     tcase_add_test(invariants, s3_more_computed_than_known);
     tcase_add_test(invariants, s4_too_many_running);
     tcase_add_test(invariants, s5_over_the_budget);
+    tcase_add_test(invariants, s5_a_sum_that_its_entries_do_not_have);
+    tcase_add_test(invariants, s6_a_bucket_that_is_wrong);
+    tcase_add_test(invariants, s6_an_end_at_the_wrong_time);
     tcase_add_test(invariants, s6_steady_sums_are_wrong);
     tcase_add_test(invariants, the_cache_is_checked_as_well);
     suite_add_tcase(suite, invariants);

@@ -58,7 +58,21 @@ START_TEST(skipped_rows_are_counted)
     expect_rows(AZURE "2023-11-16 18:17:03,4808,0\n2023-11-16 18:17:04,0,0\n"
                 "2023-11-16 18:17:05,1,1\n", NULL, &rows);
     ck_assert_uint_eq(rows.notes.skipped_no_output, 2);
-    ck_assert_int_eq(rows.row[0].spec.arrival_ns, 0);
+    /* Dates count from the first row of the file. */
+    ck_assert_int_eq(rows.row[0].spec.arrival_ns, INT64_C(2000000000));
+}
+END_TEST
+
+START_TEST(skipped_rows_have_their_place_in_time)
+{
+    const struct pkv_trace_options sorted = {.sort = true};
+    static const char text[] = AZURE "2023-11-16 18:17:05,1,1\n2023-11-16 18:17:03,4808,0\n";
+
+    expect_error(text, NULL, 3, 1, "2 s before the one above it");
+    expect_error(BURST "5,M,10,0,10,x\n4,M,10,10,20,x\n", NULL, 3, 1, "1 s before the one");
+    expect_rows(text, &sorted, &rows);
+    ck_assert_uint_eq(rows.num, 1);
+    ck_assert_int_eq(rows.row[0].spec.arrival_ns, INT64_C(2000000000));
 }
 END_TEST
 
@@ -106,9 +120,9 @@ static const struct {
     {AZURE "2023-11-16,5,5\n", 2, 1, "TIMESTAMP '2023-11-16' is not a date"},
     {AZURE "17,5,5\n", 2, 1, "TIMESTAMP '17' is not a date"},
     {AZURE "2023-11-16 18:17:03,5,5\n2023-11-16 18:17:02.999,5,5\n", 3, 1,
-     "1000000 ns before the one"},
+     "0.001 s before the one"},
     {AZURE "2023-11-16 18:17:03,5,5\n\n2023-11-16 18:17:0", 4, 1, "this row has 1 fields"},
-    {BURST "5,M,10,10,20,x\n4.999,M,10,10,20,x\n", 3, 1, "1000000 ns before the one above it"},
+    {BURST "5,M,10,10,20,x\n4.999,M,10,10,20,x\n", 3, 1, "0.001 s before the one above it"},
     {BURST "abc,M,10,10,20,x\n", 2, 1, "Timestamp 'abc' is not a number"},
     {BURST "-1,M,10,10,20,x\n", 2, 1, "Timestamp '-1' is negative"},
     {BURST "9223372037,M,10,10,20,x\n", 2, 1, "is beyond 9223372036854775807 ns"},
@@ -173,6 +187,7 @@ int main(void)
     tcase_add_test(c, azure_2023);
     tcase_add_test(c, azure_2024);
     tcase_add_test(c, skipped_rows_are_counted);
+    tcase_add_test(c, skipped_rows_have_their_place_in_time);
     tcase_add_test(c, columns_are_found_by_name);
     tcase_add_loop_test(c, wrong_row, 0, NUM(wrong));
     tcase_add_loop_test(c, good_date, 0, NUM(dates));

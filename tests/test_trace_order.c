@@ -17,7 +17,8 @@ static struct rows rows;
 START_TEST(out_of_order)
 {
     expect_error(ROW("5", "1") ROW("7", "2") ROW("6.5", "3"), NULL, 3, 14,
-                 "this row arrives 500000 ns before the one above it");
+                 "this row arrives 0.5 ms before the one above it; rows must stand in time order, "
+                 "or be sorted (--sort, or traffic.sort)");
 }
 END_TEST
 

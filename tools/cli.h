@@ -38,6 +38,9 @@ int cli_settings_add(struct cli_settings *settings, const char *key, size_t key_
 /* The same with a value that is text whatever it looks like: it is quoted. */
 int cli_settings_add_text(struct cli_settings *settings, const char *key, const char *text,
                           const char *origin, struct pkv_err *err);
+/* The same with a path, which may be any bytes. */
+int cli_settings_add_path(struct cli_settings *settings, const char *key, const char *path,
+                          const char *origin, struct pkv_err *err);
 /* Move all of `from` behind those of `into`. */
 int cli_settings_append(struct cli_settings *into, struct cli_settings *from,
                         struct pkv_err *err);
@@ -99,11 +102,16 @@ struct cli_args {
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
                struct cli_args *args);
 
-/* The word of [num] that takes the fewest edits to become `text`; NULL when num is 0. */
-const char *cli_nearest(const char *text, const char *const *words, size_t num);
+/* "; the nearest is 'word'" when one of the words [num] is near to text, else "". dashes: what
+ * stands before a word instead of quotes. returns out. */
+#define CLI_SUGGESTION_SIZE 100u
+const char *cli_suggest(char out[CLI_SUGGESTION_SIZE], const char *text, const char *dashes,
+                        const char *const *words, size_t num);
 
 /* Print "file:line:column: sentence" on stderr; the exit status that this kind of error means. */
 enum cli_exit cli_report(const struct pkv_err *err);
+/* A sentence of the program on stderr; names in it are shown as pkv_text_visible() does. */
+void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for wrong use of `command` (NULL = of the program). */
 enum cli_exit cli_wrong_use(const struct cli_command *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "interrupt.h"
 #include "pagedkv/report.h"
 
 struct values {
@@ -34,6 +35,12 @@ enum cli_exit cli_print_difference(struct pkv_diff_result *result, bool quiet)
     return status;
 }
 
+static bool should_stop(void *ctx)
+{
+    (void)ctx;
+    return cli_interrupted();
+}
+
 static enum cli_exit run(int argc, char **argv)
 {
     struct values values = {0};
@@ -45,8 +52,15 @@ static enum cli_exit run(int argc, char **argv)
     struct pkv_conform_config config = {
         .config = args.words[0], .requests = args.words[1], .steps = args.words[2],
         .preset = values.preset, .emit = values.emit, .check = values.check,
+        .should_stop = should_stop,
     };
-    if (pkv_conform(&config, &result, &err) < 0)
+    bool reads_stdin = strcmp(config.requests, "-") == 0 || strcmp(config.steps, "-") == 0;
+    cli_interrupt_begin(reads_stdin);
+    int rc = pkv_conform(&config, &result, &err);
+    cli_interrupt_end();
+    if (rc < 0 && cli_interrupted() && reads_stdin)    /* an input that was made to end */
+        pkv_fail(&err, PKV_ERR_INTERRUPTED, "interrupted");
+    if (rc < 0)
         return cli_report(&err);
     return cli_print_difference(&result, values.quiet);
 }

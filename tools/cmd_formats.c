@@ -18,6 +18,8 @@ static void write_json(struct pkv_text *out)
         cli_json_pair(out, "summary", list[i]->summary);
         pkv_text_add(out, ", ");
         cli_json_pair(out, "source", list[i]->source);
+        pkv_text_add(out, ", ");
+        cli_json_pair(out, "example", list[i]->example);
         pkv_text_add(out, "}");
     }
     pkv_text_add(out, "\n]\n");
@@ -27,8 +29,10 @@ static void write_text(struct pkv_text *out)
 {
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
-    for (size_t i = 0; i < num; i++)
+    for (size_t i = 0; i < num; i++) {
         cli_list_line(out, "", 10, list[i]->name, list[i]->summary, list[i]->source);
+        pkv_text_fmt(out, "%12s%s\n", "", list[i]->example);
+    }
 }
 
 static enum cli_exit run(int argc, char **argv)

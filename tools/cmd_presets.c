@@ -15,6 +15,10 @@ static void write_preset_json(struct pkv_text *out, const struct pkv_preset *pre
     cli_json_pair(out, "summary", preset->summary);
     pkv_text_add(out, ", ");
     cli_json_pair(out, "source", preset->source);
+    if (preset->priority_note != NULL) {
+        pkv_text_add(out, ", ");
+        cli_json_pair(out, "note", preset->priority_note);
+    }
     pkv_text_add(out, ", \"settings\": {");
     for (size_t i = 0; i < preset->num_settings; i++) {
         pkv_text_add(out, i > 0 ? ", " : "");
@@ -38,8 +42,11 @@ static void write_text(struct pkv_text *out)
 {
     size_t num;
     const struct pkv_preset *const *list = pkv_preset_list(&num);
-    for (size_t i = 0; i < num; i++)
+    for (size_t i = 0; i < num; i++) {
         cli_list_line(out, "", 14, list[i]->name, list[i]->summary, list[i]->source);
+        if (list[i]->priority_note != NULL)
+            pkv_text_fmt(out, "%16s%s\n", "", list[i]->priority_note);
+    }
 }
 
 static enum cli_exit run(int argc, char **argv)

@@ -79,7 +79,7 @@ static enum cli_exit run(int argc, char **argv)
     enum cli_exit status = CLI_WRONG;
     if (!cli_parse(&cli_replay, argc, argv, &values, &args))
         status = args.exit;
-    else if (cli_settings_add_text(&values.flags, "traffic.trace", args.words[0], "TRACE",
+    else if (cli_settings_add_path(&values.flags, "traffic.trace", args.words[0], "TRACE",
                                    &err) < 0)
         status = cli_report(&err);
     else if (has_pool(&values))

@@ -1,5 +1,5 @@
 /*
- * interrupt.h - SIGINT and SIGTERM ask the run to stop after its step; a second one kills.
+ * interrupt.h - SIGINT, SIGTERM and SIGHUP ask the run to stop after its step; a second one kills.
  */
 #ifndef PKV_TOOLS_INTERRUPT_H
 #define PKV_TOOLS_INTERRUPT_H

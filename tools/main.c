@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "man.h"
 
 const struct cli_command *const cli_commands[] = {
     &cli_run, &cli_replay, &cli_conform, &cli_diff, &cli_policies, &cli_presets, &cli_formats,
@@ -40,11 +41,16 @@ static enum cli_exit show_version(void)
     return cli_print(&text);
 }
 
-/* For the build and for packagers: the page of a command, "pagedkv" being the program's own. */
+/* For the build and for packagers: the page of a command, of "files" or "scenario"; "pagedkv" is
+ * the program's own. */
 static enum cli_exit show_man(const char *name)
 {
     const struct cli_command *command = cli_find_command(name);
     struct pkv_text text = {0};
+    if (strcmp(name, "files") == 0 || strcmp(name, "scenario") == 0) {
+        (name[0] == 'f' ? man_files : man_scenario)(&text);
+        return cli_print(&text);
+    }
     if (command == NULL && strcmp(name, "pagedkv") != 0)
         return cli_wrong_use(NULL, "no manual page for '%s'", name);
     cli_man(&text, command);
@@ -68,8 +74,9 @@ static enum cli_exit unknown(const char *word)
     if (word[0] == '-')
         return cli_wrong_use(NULL, "unknown option %s before the command; the program itself has "
                              "only --help and --version", word);
-    return cli_wrong_use(NULL, "unknown command '%s'; the nearest is '%s'", word,
-                         cli_nearest(word, names, cli_num_commands));
+    char hint[CLI_SUGGESTION_SIZE];
+    return cli_wrong_use(NULL, "unknown command '%s'%s", word,
+                         cli_suggest(hint, word, "", names, cli_num_commands));
 }
 
 static enum cli_exit go(int argc, char **argv)

@@ -31,16 +31,32 @@ static size_t num_edits(const char *a, const char *b)
     return row[b_length];
 }
 
-const char *cli_nearest(const char *text, const char *const *words, size_t num)
+/* The first word that text is the beginning of, else the one with the fewest edits if these are at
+ * most a third of the text; ties: the one that stands first. */
+static const char *nearest(const char *text, const char *const *words, size_t num)
 {
     const char *best = NULL;
-    size_t best_edits = 0;
-    for (size_t i = 0; i < num; i++) {      /* ties: the one that stands first */
+    size_t length = strlen(text), best_edits = length / 3 + 1;
+    for (size_t i = 0; i < num && length > 0; i++)
+        if (strncmp(text, words[i], length) == 0)
+            return words[i];
+    for (size_t i = 0; i < num; i++) {
         size_t edits = num_edits(text, words[i]);
-        if (best == NULL || edits < best_edits) {
+        if (edits < best_edits) {
             best = words[i];
             best_edits = edits;
         }
     }
     return best;
+}
+
+const char *cli_suggest(char out[CLI_SUGGESTION_SIZE], const char *text, const char *dashes,
+                        const char *const *words, size_t num)
+{
+    const char *best = nearest(text, words, num);
+    out[0] = 0;
+    if (best != NULL)
+        snprintf(out, CLI_SUGGESTION_SIZE, "; the nearest is %s%s%s%s", *dashes ? "" : "'", dashes,
+                 best, *dashes ? "" : "'");
+    return out;
 }

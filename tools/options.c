@@ -73,8 +73,9 @@ static enum cli_exit unknown_option(const struct cli_command *command, const cha
     if (strncmp(given, "--", 2) != 0)
         return cli_wrong_use(command, "unknown option -%c", optopt);
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
-    return cli_wrong_use(command, "unknown option --%s; the nearest is --%s", word,
-                         cli_nearest(word, names, n));
+    char hint[CLI_SUGGESTION_SIZE];
+    return cli_wrong_use(command, "unknown option --%s%s", word,
+                         cli_suggest(hint, word, "--", names, n));
 }
 
 static int set_count(uint64_t *out, const struct cli_option *o, const char *arg,

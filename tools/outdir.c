@@ -7,12 +7,14 @@
 #include "outdir.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/out.h"
+#include "pagedkv/metrics.h"
 
 static void cut_slashes(char *path)
 {
@@ -79,6 +81,25 @@ void cli_outdir_unmake(struct cli_outdir *dir)
             break;
     }
     dir->path[0] = 0;
+}
+
+void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
+{
+    static const struct { unsigned bit; const char *name; } known[] = {
+#define ROW(sym, bit, name) {bit, name},
+        PKV_FILES(ROW)
+#undef ROW
+    };
+    unsigned written = files != 0 ? files : PKV_FILE_ALL;
+    char path[4096], list[128] = "";
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t used = strlen(list);
+        snprintf(path, sizeof path, "%s/%s", dir->path, known[i].name);
+        if (!(written & known[i].bit) && access(path, F_OK) == 0)
+            snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", known[i].name);
+    }
+    if (list[0] != 0)
+        fprintf(stderr, "pagedkv: %s: left from an earlier run: %s\n", dir->path, list);
 }
 
 void cli_outdir_free(struct cli_outdir *dir)

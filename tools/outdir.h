@@ -17,6 +17,9 @@ struct cli_outdir {
 int cli_outdir_make(struct cli_outdir *dir, const char *path, struct pkv_err *err);
 /* Remove those directories that cli_outdir_make() made, if they are empty. */
 void cli_outdir_unmake(struct cli_outdir *dir);
+/* Name on stderr the files of a run that lie there but are not of this one, which wrote `files` (of
+ * enum pkv_file; 0 = all). */
+void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files);
 void cli_outdir_free(struct cli_outdir *dir);
 
 #endif

@@ -30,24 +30,44 @@ static enum cli_exit status_of(enum pkv_err_code code)
     return CLI_UNFINISHED;
 }
 
+/* Names in it may hold anything; what would steer a terminal is shown instead. */
+static void say_line(const char *program, const char *text)
+{
+    struct pkv_text line = {0};
+    pkv_text_visible(&line, text, strlen(text));
+    fprintf(stderr, "%s%s\n", program, line.text != NULL ? line.text : "out of memory");
+    pkv_text_free(&line);
+}
+
 enum cli_exit cli_report(const struct pkv_err *err)
 {
     char line[sizeof err->path + sizeof err->text + 64];
     pkv_err_format(err, line, sizeof line);
-    fprintf(stderr, "%s%s\n", err->path[0] == 0 ? "pagedkv: " : "", line);
+    say_line(err->path[0] == 0 ? "pagedkv: " : "", line);
     return status_of(err->code);
 }
 
-enum cli_exit cli_wrong_use(const struct cli_command *command, const char *fmt, ...)
+void cli_complain(const char *fmt, ...)
 {
-    char text[512];
+    char text[4096];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    const char *name = command != NULL ? command->name : NULL;
-    fprintf(stderr, "pagedkv%s%s: %s (see pagedkv%s%s --help)\n", name ? " " : "",
-            name ? name : "", text, name ? " " : "", name ? name : "");
+    say_line("pagedkv: ", text);
+}
+
+enum cli_exit cli_wrong_use(const struct cli_command *command, const char *fmt, ...)
+{
+    char text[512], line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    const char *name = command != NULL ? command->name : "", *gap = command != NULL ? " " : "";
+    snprintf(line, sizeof line, "pagedkv%s%s: %s (see pagedkv%s%s --help)", gap, name, text, gap,
+             name);
+    say_line("", line);
     return CLI_WRONG;
 }
 

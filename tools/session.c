@@ -26,6 +26,7 @@ struct session {
     int64_t begin_ns;
     bool kept;                                   /* the files have their names */
     bool reads_stdin;
+    bool watches;                                /* for interruptions */
 };
 
 static bool should_stop(void *ctx)
@@ -38,13 +39,15 @@ static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
     const struct pkv_sched_config *sched = &s->scenario->sched;
+    unsigned files = o->files != 0 ? o->files : PKV_FILE_ALL;
+    if (o->dir != NULL && (files & PKV_FILE_SCENARIO) != 0 &&
+        pkv_scenario_check_paths(s->scenario, err) < 0)
+        return -1;
     if (cli_outdir_make(&s->dir, o->dir, err) < 0)
         return -1;
     struct pkv_metrics_config config = {
         .dir = s->dir.path,
-        .files = o->files != 0 ? o->files
-                               : PKV_FILE_STEPS | PKV_FILE_REQUESTS | PKV_FILE_EVENTS |
-                                     PKV_FILE_SUMMARY | PKV_FILE_SCENARIO,
+        .files = files,
         .every = o->every,
         .on_change = o->on_change,
         .block_size = sched->groups[0].block_size,
@@ -74,17 +77,41 @@ static int open_engine(struct session *s, struct pkv_err *err)
     return s->engine != NULL ? 0 : -1;
 }
 
+/* A trace in the scenario's place is told by that it can be read as one. */
+static int fail_scenario(const char *path, struct pkv_err *err)
+{
+    struct pkv_err ignored = {0};
+    struct pkv_trace *trace = NULL;
+    if (path != NULL && err->code == PKV_ERR_INPUT && strcmp(err->path, path) == 0)
+        trace = pkv_trace_open(path, NULL, &ignored);
+    if (trace != NULL)
+        pkv_fail_at(err, path, 0, 0, "is a trace (%s), not a scenario: use pagedkv replay",
+                    pkv_trace_notes(trace)->format);
+    pkv_trace_close(trace);
+    return -1;
+}
+
 static int open_session(struct session *s, const char *path, const struct cli_settings *settings,
                         struct pkv_err *err)
 {
     s->begin_ns = cli_now_ns();
     s->scenario = pkv_scenario_load(path, settings->items, settings->num, err);
     if (s->scenario == NULL)
-        return -1;
+        return fail_scenario(path, err);
+    /* From here on: reading the first row may take for ever. */
+    s->reads_stdin = s->scenario->is_trace && strcmp(s->scenario->trace, "-") == 0;
+    cli_interrupt_begin(s->reads_stdin);
+    s->watches = true;
     s->resolved = pkv_scenario_resolved(s->scenario, err);
     if (s->resolved == NULL || pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
         return -1;
     return open_metrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
+}
+
+/* A standard input that was made to end looks like one that ended, or like a broken row. */
+static bool was_cut_short(const struct session *s)
+{
+    return s->reads_stdin && cli_interrupted();
 }
 
 /* Files get their names, the summary is reckoned. */
@@ -99,10 +126,14 @@ static int keep(struct session *s, struct pkv_err *err)
         .scenario_yaml = s->resolved,
         .wall_ns = cli_now_ns() - s->begin_ns,
     };
-    if (pkv_metrics_finish(s->metrics, pkv_engine_figures(s->engine), &info, err) < 0)
-        return -1;
-    s->kept = true;
-    return 0;
+    struct pkv_engine_figures figures = *pkv_engine_figures(s->engine);
+    if (was_cut_short(s))
+        figures.outcome = PKV_OUTCOME_INTERRUPTED;
+    int status = pkv_metrics_finish(s->metrics, &figures, &info, err);
+    s->kept = status == 0 || pkv_metrics_has_kept(s->metrics);
+    if (s->kept && !s->options->quiet && s->options->dir != NULL)
+        cli_outdir_say_older(&s->dir, s->options->files);
+    return status;
 }
 
 static enum cli_exit print_summary(struct session *s)
@@ -122,8 +153,16 @@ static enum cli_exit print_summary(struct session *s)
     return status;
 }
 
+static void unwatch(struct session *s)
+{
+    if (s->watches)
+        cli_interrupt_end();
+    s->watches = false;
+}
+
 static void close_session(struct session *s)
 {
+    unwatch(s);
     pkv_engine_destroy(s->engine);
     pkv_metrics_destroy(s->metrics);
     if (!s->kept)
@@ -134,27 +173,13 @@ static void close_session(struct session *s)
     pkv_scenario_destroy(s->scenario);
 }
 
-/* First sentence only under --quiet. */
-static void say_diagnosis(const struct session *s)
-{
-    const char *text = pkv_engine_figures(s->engine)->diagnosis;
-    size_t length = strlen(text);
-    if (s->options->quiet) {
-        const char *end = strstr(text, ". ");
-        length = strcspn(text, "\n");
-        if (end != NULL && (size_t)(end - text) < length)
-            length = (size_t)(end - text);
-    }
-    fprintf(stderr, "pagedkv: %.*s\n", (int)length, text);
-}
-
 static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
-    fprintf(stderr, "pagedkv: interrupted after %llu steps", (unsigned long long)f->num_steps);
-    if (s->kept && s->options->dir != NULL)
-        fprintf(stderr, "; what was done until then is kept in %s", s->options->dir);
-    fputc('\n', stderr);
+    bool has_files = s->kept && s->options->dir != NULL;
+    cli_complain("interrupted after %llu steps%s%s", (unsigned long long)f->num_steps,
+                 has_files ? "; what was done until then is kept in " : "",
+                 has_files ? s->options->dir : "");
     return CLI_UNFINISHED;
 }
 
@@ -162,28 +187,42 @@ static enum cli_exit say_outcome(const struct session *s)
 {
     switch (pkv_engine_figures(s->engine)->outcome) {
     case PKV_OUTCOME_DONE:
-        /* A standard input that was made to end looks like one that ended. */
-        return s->reads_stdin && cli_interrupted() ? say_interrupted(s) : CLI_DONE;
+        return was_cut_short(s) ? say_interrupted(s) : CLI_DONE;
     case PKV_OUTCOME_STUCK:
     case PKV_OUTCOME_LIVELOCK:
-        say_diagnosis(s);
+        cli_complain("%s", pkv_engine_figures(s->engine)->diagnosis);
         return CLI_UNFINISHED;
     case PKV_OUTCOME_INTERRUPTED:
     case PKV_OUTCOME_MAX_STEPS:
         return say_interrupted(s);
+    case PKV_OUTCOME_FAILED:
+    case PKV_OUTCOME_COUNT:
+        break;
     }
     return CLI_UNFINISHED;
+}
+
+/* What became of the files after an error. */
+static void say_kept(const struct session *s, bool is_whole)
+{
+    if (s->options->dir == NULL)
+        return;
+    if (!s->kept)
+        cli_complain("nothing could be kept in %s", s->options->dir);
+    else
+        cli_complain("what was done until then is kept in %s%s", s->options->dir,
+                     is_whole ? "" : "; its logs end with the last row that could be written");
 }
 
 /* The run ended with an error. */
 static enum cli_exit fail(struct session *s, const struct pkv_err *err)
 {
     struct pkv_err again = {0};
-    if (err->code == PKV_ERR_INPUT && s->reads_stdin && cli_interrupted())   /* a row cut short */
+    if (err->code == PKV_ERR_INPUT && was_cut_short(s))
         return keep(s, &again) < 0 ? cli_report(&again) : say_interrupted(s);
     enum cli_exit status = cli_report(err);
-    if (err->code != PKV_ERR_INPUT && keep(s, &again) == 0 && s->options->dir != NULL)
-        fprintf(stderr, "pagedkv: what was done until then is kept in %s\n", s->options->dir);
+    if (err->code != PKV_ERR_INPUT)
+        say_kept(s, keep(s, &again) == 0);
     return status;
 }
 
@@ -191,19 +230,27 @@ static enum cli_exit go(struct session *s)
 {
     struct pkv_err err = {0};
     enum cli_exit printed = CLI_DONE;
-    s->reads_stdin = s->scenario->is_trace && strcmp(s->scenario->trace, "-") == 0;
-    cli_interrupt_begin(s->reads_stdin);
     int rc = pkv_engine_run(s->engine, &err);
-    cli_interrupt_end();
+    unwatch(s);
     cli_progress_end(&s->progress);
     if (rc < 0)
         return fail(s, &err);
-    if (keep(s, &err) < 0)
-        return cli_report(&err);
+    if (keep(s, &err) < 0) {
+        enum cli_exit status = cli_report(&err);
+        say_kept(s, false);
+        return status;
+    }
     if (!s->options->quiet)
         printed = print_summary(s);
     enum cli_exit outcome = say_outcome(s);
     return outcome != CLI_DONE ? outcome : printed;
+}
+
+/* Interrupted while waiting for the first row: its absence is no fault of the input. */
+static enum cli_exit say_no_step(void)
+{
+    fputs("pagedkv: interrupted before the first step\n", stderr);
+    return CLI_UNFINISHED;
 }
 
 static bool has_sense(const struct cli_command *command, const struct cli_session_options *o)
@@ -225,7 +272,7 @@ enum cli_exit cli_session_run(const struct cli_command *command, const char *pat
     if (has_sense(command, options)) {
         if (cli_settings_append(&options->flags, &options->sets, &err) < 0 ||
             open_session(&s, path, &options->flags, &err) < 0)
-            status = cli_report(&err);
+            status = s.watches && cli_interrupted() ? say_no_step() : cli_report(&err);
         else
             status = go(&s);
     }

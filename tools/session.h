@@ -41,6 +41,7 @@ struct cli_session_options {
     {.name = "quiet", .letter = 'q', .help = "print nothing but errors", .kind = CLI_SWITCH,     \
      .offset = CLI_SESSION_AT(quiet)}
 
+extern const char *const cli_file_words;   /* of --files, parted by blanks */
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err);
 

@@ -15,6 +15,8 @@
 
 #define SESSION_WORD(word, file) word,
 static const char *const file_words[] = {SESSION_FILES(SESSION_WORD)};
+#define SESSION_LIST(word, file) word " "
+const char *const cli_file_words = SESSION_FILES(SESSION_LIST);
 #define SESSION_FLAG(word, file) file,
 static const unsigned file_flags[] = {SESSION_FILES(SESSION_FLAG)};
 #define NUM_FILES (sizeof file_words / sizeof *file_words)
@@ -35,8 +37,9 @@ static int add_file(unsigned *files, const char *word, size_t length, struct pkv
     if (name[0] == 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--files: a name is empty; write steps, requests, "
                         "events, summary or scenario, parted by commas");
-    return pkv_fail(err, PKV_ERR_INPUT, "--files: unknown file '%s'; the nearest is '%s'", name,
-                    cli_nearest(name, file_words, NUM_FILES));
+    char hint[CLI_SUGGESTION_SIZE];
+    return pkv_fail(err, PKV_ERR_INPUT, "--files: unknown file '%s'%s", name,
+                    cli_suggest(hint, name, "", file_words, NUM_FILES));
 }
 
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err)

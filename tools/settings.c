@@ -68,6 +68,22 @@ int cli_settings_add_text(struct cli_settings *settings, const char *key, const 
     return rc;
 }
 
+/* A path is taken byte by byte unless it begins with a quote. */
+int cli_settings_add_path(struct cli_settings *settings, const char *key, const char *path,
+                          const char *origin, struct pkv_err *err)
+{
+    struct pkv_text text = {0};
+    int rc = -1;
+    pkv_text_add(&text, path[0] == '"' || path[0] == '\'' ? "./" : "");
+    pkv_text_add(&text, path);
+    if (text.failed)
+        pkv_fail(err, PKV_ERR_MEMORY, "out of memory");
+    else
+        rc = cli_settings_add(settings, key, strlen(key), text.text, origin, err);
+    pkv_text_free(&text);
+    return rc;
+}
+
 int cli_settings_append(struct cli_settings *into, struct cli_settings *from, struct pkv_err *err)
 {
     if (from->num == 0)

@@ -133,7 +133,9 @@ static void take_arrivals(struct model *m)
 
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
-        if (m->config.reject_oversized && is_oversized(m, r)) {
+        /* A prompt without room for one token does not pass the engine's front door either way. */
+        if (r->num_prompt >= m->config.max_model_len ||
+            (m->config.reject_oversized && is_oversized(m, r))) {
             r->status = MODEL_REJECTED;
             m->row.rejected++;
             end_request(m, r);

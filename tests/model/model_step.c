@@ -11,8 +11,8 @@ uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
 {
     uint64_t size = m->config.block_size;
 
-    if (num_positions > m->config.max_model_len)
-        num_positions = m->config.max_model_len;
+    if (num_positions > m->config.max_model_len - 1)   /* the token that gets there is not stored */
+        num_positions = m->config.max_model_len - 1;
     return (uint32_t)((num_positions + size - 1) / size);
 }
 

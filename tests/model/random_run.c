@@ -212,9 +212,6 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
     longest = chance(run, 50) ? 20 : 60;
-    if (run->sched.oversized == PKV_OVERSIZED_WAIT && run->sched.max_model_len > 0 &&
-        longest > run->sched.max_model_len - 1)
-        longest = run->sched.max_model_len - 1;   /* what the engine's front door lets in */
     for (uint32_t i = 0; i < num; i++) {
         draw_request(run, arrival_ns, longest);
         arrival_ns += chance(run, 40) ? 0 : between(run, 0, gap);

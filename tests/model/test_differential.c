@@ -256,6 +256,8 @@ static int compare_end(struct comparison *c, const struct pkv_engine_figures *f)
             return differ(c, "the run does not end");
         break;
     case PKV_OUTCOME_INTERRUPTED:
+    case PKV_OUTCOME_FAILED:
+    case PKV_OUTCOME_COUNT:
         return differ(c, "the run was interrupted");
     }
     model_stop(c->model);

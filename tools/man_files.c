@@ -1,0 +1,131 @@
+/*
+ * man_files.c - pagedkv-files(5): every column, field and key that a run writes.
+ *
+ * A test holds the names against files that the program wrote.
+ */
+#include "man.h"
+
+static const struct man_fact steps[] = {
+    {"step", "number of the step, from 0"},
+    {"time_ns", "when it begins, in nanoseconds of virtual time"},
+    {"dur_ns", "how long it takes"},
+    {"waiting", "requests in the queue, those preempted included"},
+    {"running", "requests that hold blocks"},
+    {"free_blocks", "blocks that nobody holds"},
+    {"used_blocks", "blocks that somebody holds"},
+    {"cached_blocks", "free blocks that still have an identity and can be hit"},
+    {"free_blocks_end", "free blocks after the step, when the finished have given theirs back"},
+    {"admitted", "requests admitted for the first time in this step"},
+    {"resumed", "preempted requests admitted again"},
+    {"preempted", "requests that lost their blocks in this step"},
+    {"finished", "requests whose last token this step brought"},
+    {"rejected", "requests refused on arrival, as they could never run"},
+    {"aborted", "requests cancelled before the step"},
+    {"preemptions_total", "preemptions so far"},
+    {"sched_tokens", "tokens computed in this step"},
+    {"prefill_tokens", "of these, tokens of requests that got more than one"},
+    {"decode_tokens", "of these, tokens of requests that got one"},
+    {"recomputed_tokens", "of these, tokens that had been computed before and were lost"},
+    {"hit_tokens", "tokens that admitted requests found in cached blocks"},
+    {"evicted_blocks", "blocks whose identity was lost to a taker"},
+    {"stored_tokens", "different positions in held blocks; a shared one counts once"},
+    {"context_tokens", "sum over the scheduled requests of the positions they attend to"},
+    {"swapped_out_blocks", "0: this version recomputes"},
+    {"swapped_in_blocks", "0: this version recomputes"},
+    {"max_gap_ns", "largest gap between two tokens of one request that ended in this step"},
+    {"limit", "why the first in line was not admitted: 0 the queue was empty, 1 all that came were "
+              "admitted, 2 blocks, 3 token budget, 4 sequences, 5 gate, watermark or reserve, "
+              "6 latch, 7 a preemption in this step"},
+};
+
+static const struct man_fact requests[] = {
+    {"id", "of the trace, else the number of the row, from 0"},
+    {"arrival_ns", "when it came"},
+    {"admitted_ns", "when it was first admitted"},
+    {"first_token_ns", "when its first token came out"},
+    {"finish_ns", "when its last token came out, or when it was aborted"},
+    {"status", "completed, rejected, aborted, or unfinished: still live when the run ended"},
+    {"reason", "why it was rejected or is unfinished"},
+    {"prompt_tokens", "length of the prompt"},
+    {"output_tokens", "tokens that came out"},
+    {"hit_tokens", "tokens found in cached blocks at its first admission"},
+    {"recomputed_tokens", "tokens computed again after preemptions"},
+    {"preemptions", "how often it lost its blocks"},
+    {"peak_blocks", "most blocks held at once, shared ones included"},
+    {"max_gap_ns", "largest gap between two of its tokens"},
+    {"queue_ns", "from arrival to first admission, the rest of the step under way included"},
+    {"tenant", "as in the trace"},
+    {"priority", "as in the trace; smaller is sooner"},
+};
+
+static const struct man_fact events[] = {
+    {"time_ns, step, kind, id", "in every line: when, in which step, what, and to whom"},
+    {"arrive", "prompt_tokens; output_tokens, the number that it will produce"},
+    {"reject", "reason"},
+    {"admit, resume", "need_blocks, which it took; free_blocks, which there were; hit_tokens; "
+                      "sched_tokens in this step"},
+    {"blocked", "the first in line was refused: limit, by the numbers of steps.csv; need_blocks, what "
+                "was asked for, watermark and reserve included; free_blocks; holders, who holds the "
+                "most: at most five pairs of id and number of blocks"},
+    {"preempt", "for, the request that was short of blocks; freed_blocks; lost_tokens, computed "
+                "positions that were given up"},
+    {"first_token", "nothing more"},
+    {"finish", "output_tokens"},
+    {"abort", "was, its status until then; freed_blocks"},
+};
+
+static const struct man_fact summary[] = {
+    {"schema", "1; raised when a key changes its meaning"},
+    {"requests", "arrived, completed, rejected, aborted, unfinished"},
+    {"tokens", "prompt (of admitted requests), output, scheduled, recomputed; queried and hit: of the "
+               "look-ups at first admissions; resumed_queried and resumed_hit: at later ones"},
+    {"blocks", "num_blocks, num_gpu_blocks (with the null block), block_size; allocated, released, "
+               "copied: how often in the run"},
+    {"preemptions", "in the whole run"},
+    {"evicted_blocks", "in the whole run"},
+    {"steps", "number of steps"},
+    {"makespan_ns", "from the first arrival to the end of the last step"},
+    {"peak", "used_blocks, waiting, running: the most at any step"},
+    {"mean", "weighted by time: used_frac, the share of blocks held; slot_use_frac, the share of all "
+             "positions of the pool that are stored; running; waiting"},
+    {"latency_ms", "ttft (arrival to first token), tpot (mean time between the tokens of a completed "
+                   "request), itl (every gap between two tokens), max_gap (the largest of a request), "
+                   "e2e (arrival to last token), queue (arrival to first admission), each with "
+                   "count, sum_ns, mean, p50, p90, p95, p99, max"},
+    {"throughput", "requests_per_s, output_tokens_per_s"},
+    {"goodput", "requests within the targets, requests_per_s, output_tokens_per_s; only with targets"},
+    {"limit_frac", "share of time by limit, by names: idle 0, nothing 1, blocks 2, token budget 3, "
+                   "sequences 4, gate 5, latch 6, preempted 7"},
+    {"wall_ns", "time that the run took; the only number that differs from run to run"},
+    {"version", "of the program"},
+    {"seed", "of the run"},
+    {"scenario_sha256", "of scenario.yaml, less the folders of its trace paths"},
+    {"outcome", "done; stuck: nothing can change any more; livelock: the same goes on for ever; "
+                "interrupted; max_steps; failed: a disk full, no memory. All but done cover what was "
+                "done until then"},
+};
+
+#define FACTS(array) array, sizeof array / sizeof *array
+
+void man_files(struct pkv_text *out)
+{
+    man_heading(out, "files", 5);
+    man_line(out, "the files that a run leaves");
+    pkv_text_add(out, ".SH DESCRIPTION\n");
+    man_line(out, "A run with -o DIR leaves steps.csv, requests.csv, events.jsonl, summary.json and "
+                  "scenario.yaml. Times are nanoseconds of virtual time where a name ends in _ns. What "
+                  "never happened is empty.");
+    man_facts(out, "STEPS.CSV", "One row a step. Counts are taken right after scheduling, but for "
+              "free_blocks_end and finished. Under --every and --on-change rows are left out; the "
+              "numbers of the steps tell which.", FACTS(steps));
+    man_facts(out, "REQUESTS.CSV", "One row a request, in the order in which they ended.",
+              FACTS(requests));
+    man_facts(out, "EVENTS.JSONL", "One line for each thing that happened to a request. By kind:",
+              FACTS(events));
+    man_facts(out, "SUMMARY.JSON", "Counts, sums, means and maxima are exact; percentiles are at most "
+              "2^-10 too large.", FACTS(summary));
+    pkv_text_add(out, ".SH SCENARIO.YAML\n");
+    man_line(out, "The scenario with every key written out; running it gives the same files.");
+    pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-replay\\fR(1), "
+                      "\\fBpagedkv\\-scenario\\fR(5)\n");
+}

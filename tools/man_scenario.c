@@ -1,0 +1,112 @@
+/*
+ * man_scenario.c - pagedkv-scenario(5): every key of a scenario.
+ *
+ * The words that the registries know (policies, their parameters, presets, formats) are taken from
+ * them; a test holds the other names against the keys that the program knows.
+ */
+#include "man.h"
+#include "pagedkv/policy.h"
+
+static const struct man_fact top[] = {
+    {"title", "shown above the summary"},
+    {"question", "what the run is to answer; shown too"},
+    {"kv.block_size", "tokens in a block; 16"},
+    {"kv.num_blocks", "usable blocks; this or num_gpu_blocks is required"},
+    {"kv.num_gpu_blocks", "the same as vLLM counts them: one more, its null block"},
+    {"kv.prefix_cache", "look prompts up in cached blocks; true"},
+    {"kv.groups", "[{type: full}]: layers that keep every position; block_size may stand in it. Other "
+                  "types are not in this version"},
+};
+
+static const struct man_fact scheduler[] = {
+    {"preset", "bundle of choices and switches; vllm"},
+    {"policy", "fcfs or priority: another word for order, preempt and requeue at once"},
+    {"reserve_full_isl", "another word for admit: true is whole_prompt, false is first_chunk"},
+    {"watermark", "share of the pool, 0 to 1, that an admission must leave free; 0"},
+    {"unhashed_free", "head or tail: where freed blocks without identity go in the free queue"},
+    {"blocked_prefill", "stop or skip: without chunked prefill, what a prompt over the rest of the "
+                        "budget does to those behind it"},
+    {"priority_victim", "vllm or safe: whether tokens that were cancelled keep their identities"},
+    {"oversized", "reject or wait: what becomes of a request that could never run"},
+    {"max_num_seqs", "most running requests; 256, 0 is unlimited"},
+    {"max_num_batched_tokens", "most tokens in a step; 8192, 0 is unlimited"},
+    {"enable_chunked_prefill", "cut prompts to the budget; true"},
+    {"long_prefill_token_threshold", "most tokens of one prompt in a step; 0 is none"},
+    {"max_model_len", "longest request, prompt and output together; 0 is none"},
+    {"async_scheduling", "only false in this version"},
+};
+
+static const struct man_fact step_time[] = {
+    {"model", "fixed or affine. The whole may be written fixed:MS or affine:A,B,C,D"},
+    {"ms", "fixed: how long each step takes"},
+    {"base_ms", "affine: the least that a step takes; 10"},
+    {"per_prefill_token_ms", "affine: per token of a prompt, when their sum is above base_ms; 0.025"},
+    {"per_decode_ms", "affine: per decode, added; 0"},
+    {"per_context_token_ns", "affine: per position attended to, added; 0"},
+};
+
+static const struct man_fact traffic[] = {
+    {"trace", "path of a trace, from the scenario's folder; - is standard input"},
+    {"format", "of the trace; auto: by its content"},
+    {"hash_block_size", "tokens that a hash id stands for; 512"},
+    {"lenient_ids", "mend rows whose number of hash ids does not fit; false"},
+    {"sort", "sort the rows by arrival; false"},
+    {"limit", "only the first rows, at least 1; left out: all"},
+    {"speedup", "divide times of arrival, abort and deadline by it; 1"},
+    {"requests", "synthetic traffic: how many; excludes trace"},
+    {"arrivals", "{law, rate_per_s}: constant, poisson, or at_once, which has no rate"},
+    {"prompt_tokens", "a number, or {law, ...}: constant (value), uniform (min, max), lognormal (mean, "
+                      "cv), empirical (trace: lengths are drawn from its rows); min and max cut"},
+    {"output_tokens", "the same; 0 is allowed"},
+    {"prefixes", "{num, tokens, share}: so many texts, so long, begin this share of the prompts"},
+    {"priorities", "[{priority, weight}, ...]: drawn by weight"},
+    {"aborts", "{share, min, max}: this share is cancelled, min to max after arrival"},
+    {"seed", "of everything that is drawn; 1"},
+};
+
+static const struct man_fact targets[] = {
+    {"ttft_ms", "goodput counts requests whose first token came within this"},
+    {"itl_ms", "and whose every gap between two tokens was within this"},
+};
+
+/* A choice with the words that it may be. */
+static void choice(struct pkv_text *out, enum pkv_choice c)
+{
+    size_t num;
+    const struct pkv_policy_info *const *list = pkv_policy_list(c, &num);
+    struct pkv_text text = {0};
+    pkv_text_fmt(&text, "%s:", pkv_choice_summary(c));
+    for (size_t i = 0; i < num; i++) {
+        pkv_text_fmt(&text, "%s %s (%s)", i > 0 ? ";" : "", list[i]->name, list[i]->summary);
+        for (size_t k = 0; k < list[i]->num_params; k++)
+            pkv_text_fmt(&text, ", with the key %s: %s (%lld)", list[i]->params[k].name,
+                         list[i]->params[k].summary, (long long)list[i]->params[k].preset);
+    }
+    pkv_text_fmt(out, ".TP\n\\fB%s\\fR\n", pkv_choice_name(c));
+    man_line(out, text.text != NULL ? text.text : "");
+    out->failed |= text.failed;
+    pkv_text_free(&text);
+}
+
+#define FACTS(array) array, sizeof array / sizeof *array
+
+void man_scenario(struct pkv_text *out)
+{
+    man_heading(out, "scenario", 5);
+    man_line(out, "a run described in YAML");
+    pkv_text_add(out, ".SH DESCRIPTION\n");
+    man_line(out, "All keys but the pool and the traffic may be left out; what then holds stands behind "
+                  "a semicolon. Unknown keys, wrong types and impossible combinations are errors with "
+                  "line and column. What wins: the preset, then every key of the file, then flags, then "
+                  "--set KEY=VALUE with the key's dotted name.\n\n"
+                  "Times may be written 250us, 1ms or 2.5s.");
+    man_facts(out, "POOL", NULL, FACTS(top));
+    man_facts(out, "SCHEDULER", "Keys below scheduler:", FACTS(scheduler));
+    for (int c = 0; c < PKV_CHOICE_COUNT; c++)
+        choice(out, (enum pkv_choice)c);
+    man_facts(out, "STEP TIME", "Keys below step_time:", FACTS(step_time));
+    man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
+    man_facts(out, "TARGETS", "Keys below targets:", FACTS(targets));
+    pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-policies\\fR(1), "
+                      "\\fBpagedkv\\-presets\\fR(1), \\fBpagedkv\\-files\\fR(5)\n");
+}
