@@ -54,8 +54,8 @@ struct run {
     size_t num_steps;
 };
 
-/* A run on so many blocks of 16 tokens as preset vllm does it, without prefix cache; a step takes one
- * millisecond; all invariants are checked after every step. */
+/* A run on so many blocks of 16 tokens as preset vllm does it, without prefix cache; a step takes
+ * one millisecond; all invariants are checked after every step. */
 void begin_run(struct run *run, uint32_t num_blocks);
 void ask(struct run *run, struct asked asked);
 /* To its end, whatever that is. The account of requests and blocks is checked here. */

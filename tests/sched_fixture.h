@@ -8,8 +8,8 @@
 
 #include "pagedkv/sched.h"
 
-/* The first policy of every choice (what preset vllm uses), blocks of 16 tokens, chunked prefill, no
- * prefix cache, nothing limited. */
+/* The first policy of every choice (what preset vllm uses), blocks of 16 tokens, chunked prefill,
+ * no prefix cache, nothing limited. */
 struct pkv_sched_config base_config(uint32_t num_blocks);
 /* A policy of the registry by its word. */
 void set(struct pkv_sched_config *config, enum pkv_choice choice, const char *name);

@@ -1,6 +1,6 @@
 /*
- * test_engine.c - how runs end: done, in a livelock, stuck, stopped, beyond the end of time; and what
- * is told of a request that waits.
+ * test_engine.c - how runs end: done, in a livelock, stuck, stopped, beyond the end of time; and
+ * what is told of a request that waits.
  *
  * All of them are small enough to be walked through by hand: blocks of 16 tokens, steps of one
  * millisecond, so step n is at n ms.
@@ -40,7 +40,7 @@ START_TEST(two_given_up_in_one_step_for_ever)
     ask(&run, (struct asked){ .num_prompt = 60, .num_output = 5 });
     expect_outcome(&run, PKV_OUTCOME_LIVELOCK);
     ck_assert_uint_le(run.figures.num_steps, 8);
-    ck_assert_uint_eq(run.figures.preemptions, run.figures.num_steps);   /* two in every second one */
+    ck_assert_uint_eq(run.figures.preemptions, run.figures.num_steps);
     ck_assert_uint_eq(events_of(&run, PKV_EVENT_PREEMPT, 1, given_up), run.figures.num_steps / 2);
     ck_assert_uint_eq(given_up[0]->step, 1);
     ck_assert_uint_eq(given_up[0]->grower_row, 0);
@@ -81,8 +81,8 @@ START_TEST(a_lone_one_is_not_saved_by_later_arrivals)
 }
 END_TEST
 
-/* It will be cancelled at 10 ms, so it goes round until then: given up in steps 1, 3, 5, 7 and 9. The
- * step that takes the abort has a row, and the one that comes at 20 ms runs. */
+/* It will be cancelled at 10 ms, so it goes round until then: given up in steps 1, 3, 5, 7 and 9.
+ * The step that takes the abort has a row, and the one that comes at 20 ms runs. */
 START_TEST(a_lone_one_goes_on_until_its_abort)
 {
     begin_raw_run(4, 48);
@@ -190,11 +190,11 @@ END_TEST
 
 /* --- why the head waits ---------------------------------------------------------------------- */
 
-/* Row 0: 16 + 20. Row 1: 32 + 1, gone after step 0. Row 2: 20 + 20.
- * Step 0: blocks 1 and 2, one is free, row 2 needs two: blocked. Step 1: row 2 comes in; it needs its
- * third block at position 33, in step 14, and gives itself up, the other being older. From step 15 on
- * it needs 3 blocks for 33 tokens and 2, later 1, are free: blocked, told once. Row 0 ends with step
- * 19; row 2 is back in step 20, has 14 tokens then, and 20 after step 26. */
+/* Row 0: 16 + 20. Row 1: 32 + 1, gone after step 0. Row 2: 20 + 20. Step 0: blocks 1 and 2, one is
+ * free, row 2 needs two: blocked. Step 1: row 2 comes in; it needs its third block at position 33,
+ * in step 14, and gives itself up, the other being older. From step 15 on it needs 3 blocks for 33
+ * tokens and 2, later 1, are free: blocked, told once. Row 0 ends with step 19; row 2 is back in
+ * step 20, has 14 tokens then, and 20 after step 26. */
 START_TEST(blocked_is_told_anew_after_a_preemption)
 {
     const struct told_event *e[MOST_TOLD];

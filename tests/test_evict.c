@@ -40,15 +40,20 @@ static void push(void *state, const pkv_block_id *ids, uint32_t num, enum pkv_po
 static struct pkv_evict_ops listening;
 static struct pkv_cache *cache;
 
+static void listen(void)
+{
+    listening = pkv_evict_lru;
+    listening.needs_hint = true;
+    listening.push = push;
+    num_heard = 0;
+}
+
 static void make(enum pkv_pool_end unhashed, enum pkv_publish publish)
 {
     struct pkv_cache_config config = cache_config(16, 16, true, unhashed, publish);
 
-    listening = pkv_evict_lru;
-    listening.needs_hint = true;
-    listening.push = push;
+    listen();
     config.pool.evict = &listening;
-    num_heard = 0;
     cache = pkv_cache_create(&config, NULL);
     ck_assert_ptr_nonnull(cache);
     ck_assert_uint_eq(num_heard, 16);   /* all are free at first, in the order of their ids */
@@ -58,8 +63,8 @@ static void make(enum pkv_pool_end unhashed, enum pkv_publish publish)
     }
 }
 
-/* Give back a sequence. order: places in its table as they are to come free, "210"; ends: where each
- * joins the free blocks, H or T. A block's place is its depth. */
+/* Give back a sequence. order: places in its table as they are to come free, "210"; ends: where
+ * each joins the free blocks, H or T. A block's place is its depth. */
 static void expect_release(struct pkv_seq *seq, const char *order, const char *ends)
 {
     pkv_block_id table[16];
@@ -110,8 +115,8 @@ static void finish(void)
     pkv_cache_destroy(cache);
 }
 
-/* Four full blocks and one with 11 tokens, no identity: to the head in rising order, so that the last
- * one is foremost, or to the tail in falling order. */
+/* Four full blocks and one with 11 tokens, no identity: to the head in rising order, so that the
+ * last one is foremost, or to the tail in falling order. */
 START_TEST(depths_rise_to_the_head_and_fall_to_the_tail)
 {
     make(PKV_END_HEAD, PKV_PUBLISH_COMPUTED);
@@ -193,6 +198,33 @@ START_TEST(depths_after_a_fork)
 }
 END_TEST
 
+/* Of three given back together the first is still held: the others keep their own hints. */
+START_TEST(a_hint_goes_with_its_block)
+{
+    const struct pkv_evict_hint hints[] = { { .depth = 7, .next_use = UINT64_MAX },
+                                            { .depth = 8, .next_use = UINT64_MAX },
+                                            { .depth = 9, .next_use = UINT64_MAX } };
+    struct pkv_pool_config config = { .num_blocks = 4, .evict = &listening,
+                                      .layout = &pkv_layout_paged };
+    pkv_block_id ids[3], freed[3];
+    struct pkv_pool *pool;
+
+    listen();
+    pool = pkv_pool_create(&config, NULL);
+    ck_assert_ptr_nonnull(pool);
+    ck_assert_int_eq(pkv_pool_take(pool, 3, ids), PKV_ALLOC_OK);
+    pkv_pool_ref(pool, ids[0]);
+    num_heard = 0;
+    ck_assert_uint_eq(pkv_pool_unref(pool, ids, 3, PKV_END_TAIL, hints, freed), 2);
+    ck_assert_uint_eq(num_heard, 2);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_uint_eq(heard[i].id, ids[i + 1]);
+        ck_assert_uint_eq(heard[i].hint.depth, 8 + i);
+    }
+    pkv_pool_destroy(pool);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("evict");
@@ -205,6 +237,7 @@ int main(void)
     tcase_add_test(tests, depths_of_a_table_that_is_published_in_part);
     tcase_add_test(tests, depths_of_those_that_are_not_shared);
     tcase_add_test(tests, depths_after_a_fork);
+    tcase_add_test(tests, a_hint_goes_with_its_block);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

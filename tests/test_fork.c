@@ -1,12 +1,12 @@
 /*
  * test_fork.c - parallel samples share a prompt's blocks and copy the one they write into.
  *
- * The numbers are worked by hand: prompt of 20 tokens, blocks of 16, four samples. The prompt takes
- * one full block and one with 4 tokens. Each sample writes its 21st token into the second one: the
- * first three copy it, the last holder writes in place.
+ * The numbers are worked by hand: prompt of 20 tokens, blocks of 16, four samples. The prompt
+ * takes one full block and one with 4 tokens. Each sample writes its 21st token into the second
+ * one: the first three copy it, the last holder writes in place.
  *
- * With identities given late or taken back, a block's own record says whether it has one, as a table
- * does not know what the others did.
+ * With identities given late or taken back, a block's own record says whether it has one, as a
+ * table does not know what the others did.
  */
 #include <stdlib.h>
 
@@ -181,8 +181,9 @@ START_TEST(what_one_published_is_kept_by_the_other)
 }
 END_TEST
 
-/* Both publish: a shared block gets its identity once, their third blocks are two with one identity:
- * both went on with the same text, the first in a copy. The shared block with 8 tokens had none. */
+/* Both publish: a shared block gets its identity once, their third blocks are two with one
+ * identity: both went on with the same text, the first in a copy. The shared block with 8 tokens
+ * had none. */
 START_TEST(both_publish_what_they_share_once)
 {
     set_up_computed(PKV_END_HEAD);
@@ -235,7 +236,8 @@ START_TEST(cancelled_tokens_take_the_identity_for_both)
 }
 END_TEST
 
-/* The one publishes after the fork, the other only takes back: it entered nothing, so nothing goes. */
+/* The one publishes after the fork, the other only takes back: it entered nothing, so nothing
+ * goes. */
 START_TEST(who_published_nothing_takes_nothing_back)
 {
     set_up_computed(PKV_END_TAIL);

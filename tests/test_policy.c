@@ -1,6 +1,6 @@
 /*
- * test_policy.c - policies of a program's own, handed to the scheduler by pointer: state that learns,
- * keys that change while waiting, a mix that admits nobody.
+ * test_policy.c - policies of a program's own, handed to the scheduler by pointer: state that
+ * learns, keys that change while waiting, a mix that admits nobody.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -235,8 +235,8 @@ static enum pkv_admit_verdict note_waiting(const void *state, const struct pkv_s
 static const struct pkv_admit_ops noting_admit = { .info = { .name = "noting" },
                                                    .consider = note_waiting };
 
-/* 10 blocks; row 0 holds 4, in step 1 one more. Row 1 needs 8 and is put aside, rows 2 and 3 pass it.
- * Row 1 waits all the same: 3, 3 and then 2 are seen to wait, in the next step row 1 alone. */
+/* 10 blocks; row 0 holds 4, in step 1 one more. Row 1 needs 8 and is put aside, rows 2 and 3 pass
+ * it. Row 1 waits all the same: 3, 3 and then 2 are seen to wait, in the next step row 1 alone. */
 START_TEST(those_put_aside_are_seen_to_wait)
 {
     struct pkv_sched_config config = base_config(10);

@@ -61,10 +61,10 @@ START_TEST(a_victim_that_was_scheduled_is_taken_back)
 }
 END_TEST
 
-/* As before, but with P = 30 for the first: the token taken back in step 2 is the 32nd, which would
- * have filled its second block. The block is the next to be taken, by the second request: it loses an
- * identity only if it had been given one. The first one's first block and the second one's two keep
- * theirs, and the first comes back with a hit of 16. */
+/* As before, but with P = 30 for the first: the token taken back in step 2 is the 32nd, which
+ * would have filled its second block. The block is the next to be taken, by the second request: it
+ * loses an identity only if it had been given one. The first one's first block and the second
+ * one's two keep theirs, and the first comes back with a hit of 16. */
 static uint64_t evicted_after_a_cancelled_token(const char *publish,
                                                 enum pkv_priority_victim priority_victim)
 {
@@ -352,8 +352,8 @@ START_TEST(s1_live_one_in_neither)
 }
 END_TEST
 
-/* Three whose prompts are in: two of 20 tokens, which end together and stand in one bucket, and one of
- * 21. */
+/* Three whose prompts are in: two of 20 tokens, which end together and stand in one bucket, and
+ * one of 21. */
 static struct pkv_request *decoding[3];
 
 static struct pkv_sched *make_decoding(void)
@@ -437,7 +437,8 @@ START_TEST(s5_over_the_budget)
 }
 END_TEST
 
-/* A decode, and the second chunk of a prompt beside it; each sum of the plan is off by one in turn. */
+/* A decode, and the second chunk of a prompt beside it; each sum of the plan is off by one in
+ * turn. */
 START_TEST(s5_a_sum_that_its_entries_do_not_have)
 {
     struct pkv_sched_config config = base_config(20);

@@ -1,6 +1,6 @@
 /*
- * test_sizes.c - sizes at their ends: what a cache and a scheduler refuse, and what the prefix index
- * takes.
+ * test_sizes.c - sizes at their ends: what a cache and a scheduler refuse, and what the prefix
+ * index takes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,8 +33,8 @@ START_TEST(the_index_has_two_buckets_a_block)
 }
 END_TEST
 
-/* The largest pool's index is 2^31 - 1 records and 2^32 buckets. No machine of this test has them to
- * spare, so they are refused; that it comes to the refusal is the point. */
+/* The largest pool's index is 2^31 - 1 records and 2^32 buckets. No machine of this test has them
+ * to spare, so they are refused; that it comes to the refusal is the point. */
 START_TEST(the_largest_index_is_asked_for)
 {
     struct prefix_index index = { 0 };
