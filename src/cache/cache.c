@@ -16,6 +16,9 @@ static int check_config(const struct pkv_cache_config *config, struct pkv_err *e
     if (config->num_groups != 1)
         return pkv_fail(err, PKV_ERR_INPUT, "%u KV groups; this version has models of one",
                         config->num_groups);
+    if (config->prefix_cache && config->pool.layout->create)
+        return pkv_fail(err, PKV_ERR_INPUT, "layout %s gives blocks in one piece and cannot share "
+                        "them: the prefix cache must be off", config->pool.layout->info.name);
     uint32_t size = config->groups[0].block_size;
     if (size == 0 || size > PKV_MAX_BLOCK_SIZE)
         return pkv_fail(err, PKV_ERR_INPUT, "a block has 1 to %u tokens, not %u",
@@ -37,8 +40,8 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->prefix_cache = config->prefix_cache;
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
-    cache->needs_hint = config->pool.evict->needs_hint;
     cache->takes_runs = config->pool.layout->create != NULL;
+    cache->needs_hint = config->pool.evict->needs_hint && !cache->takes_runs;
     cache->pool = pkv_pool_create(&config->pool, err);
     bool made = cache->pool != NULL;
     if (made && cache->prefix_cache)

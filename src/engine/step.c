@@ -208,7 +208,7 @@ static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct
 /* Virtual time is 64 bits of nanoseconds, 292 years. */
 static int check_time(const struct pkv_engine *e, struct pkv_err *err)
 {
-    if (e->row.dur_ns < PKV_LONGEST_STEP_NS && e->now_ns <= INT64_MAX - e->row.dur_ns)
+    if (e->row.dur_ns != PKV_LONGEST_STEP_NS && e->now_ns <= INT64_MAX - e->row.dur_ns)
         return 0;
     return pkv_fail(err, PKV_ERR_INPUT,
                     "step %" PRId64 " at %" PRId64 " ns would end beyond the range of virtual time: "
