@@ -117,8 +117,9 @@ START_TEST(the_token_that_reaches_max_model_len_is_not_stored)
 }
 END_TEST
 
-/* 65 and 70 tokens leave no room for a token below 65, 64 do: one comes out. */
-START_TEST(prompts_that_fill_max_model_len_are_refused_under_wait)
+/* Under wait the limit ends a request instead of refusing it: prompts of 65 and 70 tokens are computed
+ * and end with their first token, as does one of 64. Two of them fill the pool, 5 blocks each. */
+START_TEST(prompts_that_fill_max_model_len_end_with_one_token_under_wait)
 {
     begin_run(&run, 10);
     run.config.sched.max_model_len = 65;
@@ -127,16 +128,31 @@ START_TEST(prompts_that_fill_max_model_len_are_refused_under_wait)
     ask(&run, (struct asked){ .num_prompt = 70, .num_output = 5 });
     ask(&run, (struct asked){ .num_prompt = 64, .num_output = 5 });
     expect_outcome(&run, PKV_OUTCOME_DONE);
-    ck_assert_uint_eq(run.figures.rejected, 2);
+    ck_assert_uint_eq(run.figures.rejected, 0);
+    ck_assert_uint_eq(run.figures.completed, 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(run.requests[i].row, i);
+        ck_assert_uint_eq(run.requests[i].num_emitted, 1);
+        ck_assert_uint_eq(run.requests[i].peak_blocks, i < 2 ? 5 : 4);
+    }
+    ck_assert_uint_eq(run.figures.scheduled_tokens, 65 + 70 + 64);
+    ck_assert_uint_eq(run.figures.num_steps, 2);
+}
+END_TEST
+
+/* The same under reject: they are refused, with both numbers; 60 + 5 passes. */
+START_TEST(prompts_that_fill_max_model_len_are_refused_under_reject)
+{
+    begin_run(&run, 10);
+    run.config.sched.max_model_len = 65;
+    ask(&run, (struct asked){ .num_prompt = 65, .num_output = 5 });
+    ask(&run, (struct asked){ .num_prompt = 60, .num_output = 5 });
+    expect_outcome(&run, PKV_OUTCOME_DONE);
+    ck_assert_uint_eq(run.figures.rejected, 1);
     ck_assert_uint_eq(run.figures.completed, 1);
     ck_assert_int_eq(run.requests[0].status, PKV_REQUEST_REJECTED);
-    ck_assert_uint_eq(run.requests[1].row, 1);
-    ck_assert_int_eq(run.requests[1].status, PKV_REQUEST_REJECTED);
-    ck_assert_ptr_nonnull(strstr(run.requests[1].reason, "70"));
-    ck_assert_ptr_nonnull(strstr(run.requests[1].reason, "65"));
-    ck_assert_uint_eq(run.requests[2].row, 2);
-    ck_assert_uint_eq(run.requests[2].num_emitted, 1);
-    ck_assert_uint_eq(run.figures.num_steps, 1);
+    ck_assert_ptr_nonnull(strstr(run.requests[0].reason, "70"));   /* 65 + 5 */
+    ck_assert_ptr_nonnull(strstr(run.requests[0].reason, "65"));
 }
 END_TEST
 
@@ -312,7 +328,8 @@ int main(void)
     tcase_add_test(tests, a_lone_one_is_not_saved_by_later_arrivals);
     tcase_add_test(tests, a_lone_one_goes_on_until_its_abort);
     tcase_add_test(tests, the_token_that_reaches_max_model_len_is_not_stored);
-    tcase_add_test(tests, prompts_that_fill_max_model_len_are_refused_under_wait);
+    tcase_add_test(tests, prompts_that_fill_max_model_len_end_with_one_token_under_wait);
+    tcase_add_test(tests, prompts_that_fill_max_model_len_are_refused_under_reject);
     tcase_add_test(tests, a_step_may_end_at_the_last_nanosecond);
     tcase_add_test(tests, steps_that_are_too_long_are_wrong_input);
     tcase_add_test(tests, blocked_is_told_anew_after_a_preemption);

@@ -34,6 +34,7 @@ struct pkv_engine {
     struct pkv_heap aborts;              /* live requests that will be aborted, by (time, row) */
     struct pkv_request_spec next;        /* the source's next row */
     bool has_next;
+    bool is_too_long;                    /* the step at hand does not fit virtual time */
     bool steps_matter;                   /* a policy may decide otherwise in the next idle step */
     bool wants_events;                   /* some sink has event */
     bool wants_plans;                    /* some sink has planned */

@@ -73,6 +73,7 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
         .num_context_tokens = plan->num_context_tokens,
     };
     int64_t dur = pkv_step_time_ns(&e->config.step_time, &work);
+    e->is_too_long = dur >= PKV_LONGEST_STEP_NS;
     int64_t next = next_event_ns(e);
     bool is_idle = plan->changed_nothing && engine_num_live(e) > 0;
     e->num_idle_steps = is_idle && next == PKV_NO_TIME ? e->num_idle_steps + 1 : 0;
@@ -127,7 +128,9 @@ static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, str
     const struct pkv_request *r = plan->preemptions[plan->num_preemptions - 1].ref.request;
     if (engine_num_live(e) == 1 && r->abort_ns == PKV_NO_TIME)
         watch_lone(e, r);
-    if (e->figures.outcome == PKV_OUTCOME_DONE && next_event_ns(e) == PKV_NO_TIME)
+    /* A policy that learns may decide otherwise in a state that looks the same. */
+    if (e->figures.outcome == PKV_OUTCOME_DONE && next_event_ns(e) == PKV_NO_TIME &&
+        !e->steps_matter)
         return watch_states(e, r, err);
     return 0;
 }
@@ -208,7 +211,7 @@ static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct
 /* Virtual time is 64 bits of nanoseconds, 292 years. */
 static int check_time(const struct pkv_engine *e, struct pkv_err *err)
 {
-    if (e->row.dur_ns != PKV_LONGEST_STEP_NS && e->now_ns <= INT64_MAX - e->row.dur_ns)
+    if (!e->is_too_long && e->now_ns <= INT64_MAX - e->row.dur_ns)
         return 0;
     return pkv_fail(err, PKV_ERR_INPUT,
                     "step %" PRId64 " at %" PRId64 " ns would end beyond the range of virtual time: "

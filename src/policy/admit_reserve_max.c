@@ -19,10 +19,9 @@ static uint64_t positions_wanted(const struct pkv_request *r)
 static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct pkv_request *r)
 {
     uint64_t wanted = positions_wanted(r);
-    uint64_t least = r->seq.num_known_tokens;
-    uint64_t end = wanted > least ? wanted : least;
     uint32_t last = view->max_model_len - 1;   /* the token that reaches it is never stored */
-    return end < last ? (uint32_t)end : last;
+    uint32_t end = wanted < last ? (uint32_t)wanted : last;
+    return end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
 }
 
 static void begin(const void *state, const struct pkv_sched_view *view, void *scratch)

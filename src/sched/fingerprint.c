@@ -1,7 +1,7 @@
 /*
  * fingerprint.c - the state of a scheduler with nobody running, as one number.
  *
- * Who waits, in which order, how often each was overtaken, and what the free blocks hold: with no
+ * Policies that learn are not in it. Who waits, in which order, how often each was overtaken, and what the free blocks hold: with no
  * arrival, abort or token in between, the same number twice means that the same goes on for ever.
  */
 #include "base/alloc.h"

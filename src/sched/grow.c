@@ -13,7 +13,8 @@
 
 static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    /* The engine also cuts at max_model_len - 1; known tokens never get there, as it ends a request. */
+    /* The engine also cuts at max_model_len - 1. That bites only for prompts which its front door
+     * turns away; here (oversized: wait) such a one is computed and ends with its first token. */
     uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - r->seq.num_computed_tokens);
     return n < s->budget ? n : (uint32_t)s->budget;
 }

@@ -154,9 +154,10 @@ void sched_note_peak(struct pkv_request *r)
 
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t end = (uint64_t)r->seq.num_prompt_tokens + r->num_output_tokens - 1;
+    uint64_t prompt = r->seq.num_prompt_tokens, end = prompt + r->num_output_tokens - 1;
     uint64_t last = s->max_model_len - 1;   /* the token that reaches the limit is never stored */
-    return end < last ? end : last;
+    end = end < last ? end : last;
+    return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
@@ -173,18 +174,6 @@ uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_t
 {
     uint32_t threshold = config->long_prefill_token_threshold;
     return threshold && num_tokens > threshold ? threshold : num_tokens;
-}
-
-/* What the engine's front door turns away, whatever its scheduler would do with it. */
-static bool has_no_room(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
-                        size_t size)
-{
-    uint32_t prompt = r->seq.num_prompt_tokens;
-    if (prompt < s->max_model_len)
-        return false;
-    snprintf(reason, size, "prompt of %" PRIu32 " tokens leaves no room below max_model_len %" PRIu32,
-             prompt, s->max_model_len);
-    return true;
 }
 
 /* Says why a request could never run; false when it could. */
@@ -228,8 +217,7 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
         return -1;
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
-    if ((rejects && can_never_run(s, r, reason, reason_size)) ||
-        has_no_room(s, r, reason, reason_size)) {
+    if (rejects && can_never_run(s, r, reason, reason_size)) {
         pkv_request_set_status(r, PKV_REQUEST_REJECTED);
         return 0;
     }

@@ -20,11 +20,14 @@ struct candidate {
 
 enum answer { ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET };
 
-/* Positions it may come to fill, as far as the scheduler is told. */
-static uint64_t positions_to_end(const struct model_request *r)
+/* Positions it may come to fill, as far as the scheduler is told. The token that makes it
+ * max_model_len long is not stored. */
+static uint64_t positions_to_end(const struct model *m, const struct model_request *r)
 {
     uint64_t told = (uint64_t)r->num_prompt + (r->max_tokens > 0 ? r->max_tokens : 1) - 1;
 
+    if (told > m->config.max_model_len - 1)
+        told = m->config.max_model_len - 1;
     return told > r->num_known ? told : r->num_known;
 }
 
@@ -42,7 +45,7 @@ static uint64_t blocks_promised(const struct model *m)
     uint64_t sum = 0;
 
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t wanted = model_blocks_for(m, positions_to_end(r));
+        uint32_t wanted = model_blocks_for(m, positions_to_end(m, r));
 
         sum += wanted > r->num_table ? wanted - r->num_table : 0;
     }
@@ -61,7 +64,7 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
         return need + spare <= free && blocks_needed(m, c, r->num_known) + spare <= free;
     case MODEL_ADMIT_RESERVE_MAX:
         return need <= free &&
-               blocks_needed(m, c, positions_to_end(r)) + blocks_promised(m) <= free;
+               blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
     }
     abort();
 }

@@ -106,6 +106,8 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
         return true;
     if (c->admit == MODEL_ADMIT_RESERVE_MAX && r->num_prompt + allowed - 1 > positions)
         positions = r->num_prompt + allowed - 1;
+    if (positions > c->max_model_len - 1)
+        positions = c->max_model_len - 1;
     if (model_blocks_for(m, positions) > c->num_blocks)
         return true;
     if (whole > c->long_prefill_token_threshold)
@@ -133,9 +135,7 @@ static void take_arrivals(struct model *m)
 
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
-        /* A prompt without room for one token does not pass the engine's front door either way. */
-        if (r->num_prompt >= m->config.max_model_len ||
-            (m->config.reject_oversized && is_oversized(m, r))) {
+        if (m->config.reject_oversized && is_oversized(m, r)) {
             r->status = MODEL_REJECTED;
             m->row.rejected++;
             end_request(m, r);

@@ -11,8 +11,6 @@ uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
 {
     uint64_t size = m->config.block_size;
 
-    if (num_positions > m->config.max_model_len - 1)   /* the token that gets there is not stored */
-        num_positions = m->config.max_model_len - 1;
     return (uint32_t)((num_positions + size - 1) / size);
 }
 
@@ -104,14 +102,10 @@ static uint32_t tokens_wanted(const struct model *m, const struct model_request 
                               uint32_t budget)
 {
     uint32_t num = r->num_known - r->num_computed;
-    uint32_t room = m->config.max_model_len - 1;
 
     if (num > m->config.long_prefill_token_threshold)
         num = m->config.long_prefill_token_threshold;
-    if (num > budget)
-        num = budget;
-    room = room > r->num_computed ? room - r->num_computed : 0;
-    return num < room ? num : room;
+    return num < budget ? num : budget;
 }
 
 static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
