@@ -1,6 +1,7 @@
 /*
  * test_diff.c - two logs that part: what is named, and what is refused.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,10 +89,80 @@ START_TEST(thinned_logs_are_compared_by_step)
     expect_other(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,3,7\n",
                  "row 3 differs (step 2): column preempted", "only A has");
     expect_other(all, STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n", "row 3 differs: B ends", "rows");
-    ck_assert_int_eq(diff(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n", &result, &err), 0);
+    /* Step 4 is on the stride of 2. */
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n",
+                 "row 5 differs: B ends before it, A goes on with step 4\n", "only A has 3");
+    ck_assert_int_eq(diff(all, STEPS_HEADER "0,0,10,0,5\n3,30,10,0,8\n", &result, &err), 0);
     ck_assert_ptr_nonnull(strstr(result.text, "the same: 2 rows\nthinned out: only A has 3 of the "
                                               "steps, only B 0"));
     pkv_report_free(result.text);
+}
+END_TEST
+
+/* A log of changes keeps a row only where a count, here of preemptions, is another than before. */
+START_TEST(logs_of_changes_may_lack_repeats_alone)
+{
+    static const char all[] = STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n2,20,10,1,7\n3,30,10,1,8\n"
+                              "4,40,10,1,9\n5,50,10,0,9\n6,60,10,0,9\n";
+    static const char changes[] = STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n5,50,10,0,9\n";
+
+    expect_same(all, changes);
+    expect_same(changes, all);
+    expect_same(changes, STEPS_HEADER "0,0,10,0,5\n3,30,10,1,8\n6,60,10,0,9\n");   /* every 3 */
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n2,20,10,1,7\n3,30,10,0,8\n",
+                 "row 4 differs (step 3): column preempted\n", "only A has 4");
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n3,30,10,1,8\n5,50,10,0,9\n",
+                 "row 3 differs: A has step 2, B has not, and neither", "only A has 4");
+    /* Another run, in which the change came a step sooner. */
+    expect_other(changes, STEPS_HEADER "0,0,10,0,5\n1,10,10,1,7\n5,50,10,0,9\n",
+                 "row 2 differs: B has step 1, A has not, and neither", "only A has 1");
+    /* A difference in a row that both have, but behind the one that only B has. */
+    expect_other(changes, STEPS_HEADER "0,0,10,0,5\n1,10,10,1,7\n5,50,11,0,9\n",
+                 "row 2 differs: B has step 1, A has not, and neither", "only A has 1");
+}
+END_TEST
+
+/* The rows that are left show that nothing was thinned out: step 1 repeats the counts of step 0. */
+START_TEST(a_log_that_lacks_a_stretch_differs)
+{
+    static const char all[] = STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n2,20,10,0,7\n3,30,10,0,8\n"
+                              "4,40,10,0,9\n";
+
+    expect_other(all, STEPS_HEADER "0,0,10,0,5\n1,10,10,0,6\n4,40,10,0,9\n",
+                 "row 3 differs: A has step 2, B has not, and neither --every nor --on-change would "
+                 "leave it out\n", "only A has 2 of the steps, only B 0");
+    expect_other(STEPS_HEADER "2,20,10,0,7\n3,30,10,0,8\n4,40,10,0,9\n", all,
+                 "row 1 differs: B has step 0, A has not", "only A has 0 of the steps, only B 2");
+    expect_other(STEPS_HEADER, all, "row 1 differs: A ends before it, B goes on with step 0\n",
+                 "rows");
+}
+END_TEST
+
+/* 0, 4, 8, ... and 30: the stride of --every is 2, though the first rows would say 4. */
+START_TEST(a_stride_may_turn_out_smaller)
+{
+    char every[2048] = STEPS_HEADER, all[2048] = STEPS_HEADER, other[2048] = STEPS_HEADER;
+    const size_t size = sizeof all;
+
+    for (int step = 0; step <= 66; step++) {
+        int count = step < 64 ? step / 4 % 2 : 2 + (step >= 66);    /* changes at 4, 8 .. 64, 66 */
+        snprintf(all + strlen(all), size - strlen(all), "%d,%d,1,%d,1\n", step, step, count);
+        if (step % 4 == 0 || step == 66)
+            snprintf(every + strlen(every), size - strlen(every), "%d,%d,1,%d,1\n", step, step,
+                     count);
+        /* Now step 2 is a change that was left out, though on the stride. */
+        snprintf(other + strlen(other), size - strlen(other), "%d,%d,1,%d,1\n", step, step,
+                 step == 2 ? 9 : count);
+    }
+    expect_same(all, every);
+    expect_other(other, every, "row 3 differs: A has step 2, B has not", "only A has 49");
+}
+END_TEST
+
+START_TEST(logs_without_a_common_step_are_refused)
+{
+    expect_refused(STEPS_HEADER "0,0,10,0,5\n", STEPS_HEADER "1,10,10,0,6\n", "b", 0);
+    expect_refused(STEPS_HEADER "0,0,10,0,5\n2,0,10,0,5\n", STEPS_HEADER "1,10,10,0,6\n", "b", 0);
 }
 END_TEST
 
@@ -199,6 +270,8 @@ START_TEST(what_cannot_be_compared_is_refused_with_its_place)
     expect_refused(STEPS_HEADER, "step,time_ns\n", "b", 1);
     expect_refused(STEPS_HEADER "0,0,10,0,5\n1,10\n", STEPS_HEADER "0,0,10,0,5\n", "a", 3);
     expect_refused(STEPS_HEADER "0,0,10,x,5\n", STEPS_HEADER, "a", 2);
+    expect_refused(STEPS_HEADER "0,0,10,0,5\n0,10,10,0,5\n", STEPS_HEADER, "a", 3);
+    expect_refused(STEPS_HEADER "-1,0,10,0,5\n", STEPS_HEADER, "a", 2);
     expect_refused(REQUESTS_HEADER "\"a,completed,,1\n", REQUESTS_HEADER, "a", 2);
     expect_refused("{\"step\":1}\n", "{\"step\":1}\n{\"step\":\n", "b", 2);
     expect_refused("{\"step\":1}\n", "{\"no\":1}\n", "b", 1);
@@ -226,13 +299,17 @@ static bool diff_without_memory(const char *a, const char *b, uint64_t n)
 
 START_TEST(every_failed_allocation_is_told)
 {
-    static const char *const logs[] = {STEPS_HEADER "0,0,10,0,5\n", "{\"step\":1,\"free\":2}\n"};
+    static const char *const logs[][2] = {
+        {STEPS_HEADER "0,0,10,0,5\n", STEPS_HEADER "0,0,10,0,5\n"},
+        {STEPS_HEADER "0,0,10,0,5\n1,0,10,0,5\n2,0,10,0,5\n", STEPS_HEADER "0,0,10,0,5\n2,0,10,0,5\n"},
+        {"{\"step\":1,\"free\":2}\n", "{\"step\":1,\"free\":2}\n"},
+    };
     const char *folder = make_folder();
     char *a = path_in(folder, "a"), *b = path_in(folder, "b");
 
-    for (int i = 0; i < 2; i++) {
-        write_text(folder, "a", logs[i]);
-        write_text(folder, "b", logs[i]);
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        write_text(folder, "a", logs[i][0]);
+        write_text(folder, "b", logs[i][1]);
         uint64_t n = 1;
         while (!diff_without_memory(a, b, n))
             n++;
@@ -251,6 +328,10 @@ int main(void)
 
     tcase_add_test(tcase, equal_logs_are_the_same);
     tcase_add_test(tcase, thinned_logs_are_compared_by_step);
+    tcase_add_test(tcase, logs_of_changes_may_lack_repeats_alone);
+    tcase_add_test(tcase, a_log_that_lacks_a_stretch_differs);
+    tcase_add_test(tcase, a_stride_may_turn_out_smaller);
+    tcase_add_test(tcase, logs_without_a_common_step_are_refused);
     tcase_add_test(tcase, event_logs_are_refused);
     tcase_add_test(tcase, the_first_row_and_column_that_differ_are_named);
     tcase_add_test(tcase, a_quoted_field_may_go_on_over_the_end_of_its_line);

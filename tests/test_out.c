@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -191,6 +192,39 @@ START_TEST(two_writers_of_one_file_do_not_meet)
     ck_assert_uint_eq(num_files(folder), 3);    /* f, the planted link, its victim */
     free(planted);
     free(victim);
+    remove_folder(folder);
+}
+END_TEST
+
+/* Nobody holds the lock of what a killed writer left; what is no plain file of one name stays. */
+START_TEST(a_file_left_behind_is_taken_over)
+{
+    const char *folder = make_folder();
+    char *linked = path_in(folder, "f.2.partial"), *victim = path_in(folder, "victim");
+    char *pipe_path = path_in(folder, "f.3.partial");
+
+    write_text(folder, "f.partial", "left behind by a killed writer");
+    write_text(folder, "victim", "precious");
+    ck_assert_int_eq(link(victim, linked), 0);
+    ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+    struct pkv_out *a = open_in(folder, "f"), *b = open_in(folder, "f");
+    ck_assert(file_exists(folder, "f.4.partial"));
+    pkv_out_text(a, "first");
+    pkv_out_text(b, "second");
+    /* Closed, but without its name yet: still not to be taken over. */
+    ck_assert_int_eq(pkv_out_close(a, NULL), 0);
+    struct pkv_out *c = open_in(folder, "f");
+    ck_assert(file_exists(folder, "f.5.partial"));
+    pkv_out_drop(c);
+    ck_assert_int_eq(pkv_out_install(a, NULL), 0);
+    expect_text(folder, "f", "first");
+    commit(b);
+    expect_text(folder, "f", "second");
+    expect_text(folder, "victim", "precious");
+    ck_assert_uint_eq(num_files(folder), 4);    /* f, the victim, its link, the pipe */
+    free(linked);
+    free(victim);
+    free(pipe_path);
     remove_folder(folder);
 }
 END_TEST
@@ -445,6 +479,7 @@ int main(void)
     tcase_add_test(files, without_a_whole_row_nothing_takes_the_name);
     tcase_add_test(files, a_row_that_was_not_ended_is_cut_off);
     tcase_add_test(files, two_writers_of_one_file_do_not_meet);
+    tcase_add_test(files, a_file_left_behind_is_taken_over);
     tcase_add_test(files, numbers_are_those_of_printf);
     tcase_add_test(files, a_row_has_commas_between_and_a_newline_behind);
     tcase_add_test(files, long_files_are_whole);

@@ -65,6 +65,17 @@ class Readme(ProgramCase):
                                re.M)
             self.assertLessEqual(set(named) - {"--help"}, tables)
 
+    def test_outcomes(self):
+        """README, manual page and header name the same."""
+        with open(os.path.join(SOURCE_ROOT, "include", "pagedkv", "engine.h"), encoding="utf-8") as file:
+            words = re.findall(r'X\(PKV_OUTCOME_\w+, "(\w+)"\)', file.read())
+        self.assertGreater(len(words), 4)
+        listed = re.search(r"`outcome` \((.*?)\)", self.text, re.S)[1].split(": all but")[0]
+        self.assertEqual(sorted(re.findall(r"`(\w+)`", listed)), sorted(words))
+        page = re.search(r"outcome\\fR\n(.*)", self.done("--man", "files").stdout)[1]
+        for word in words:
+            self.assertRegex(page, rf"\b{word}\b")
+
     def test_example(self):
         with open(os.path.join(SOURCE_ROOT, "tests", "example.c"), encoding="utf-8") as file:
             self.assertTrue(f"```c\n{file.read()}```" in self.text, "it differs from tests/example.c")
@@ -391,6 +402,21 @@ class WrongInput(Refused):
     def test_trace_for_a_scenario(self):
         self.wrong("run", "trace.jsonl", says=r"\Atrace\.jsonl: is a trace \(native\).*pagedkv replay")
 
+    def test_a_pipe_is_read_once(self):
+        """A broken scenario from a pipe, which has nothing more to give for a second look."""
+        self.write("trace.jsonl", TRACE)
+        os.mkfifo(self.path("pipe"))
+        feed = subprocess.Popen(["cp", "trace.jsonl", "pipe"], cwd=self.folder)
+        result = self.call("run", "pipe", "-o", "out")
+        feed.wait(timeout=self.timeout)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"\Apipe:[^\n]*\n\Z")
+        silent, write_end = os.pipe()
+        self.addCleanup(os.close, write_end)
+        self.addCleanup(os.close, silent)
+        result = self.call("run", "-", stdin=silent)     # not a name for standard input here
+        self.assertEqual(result.returncode, 2, result.stderr)
+
     def test_unknown_format(self):
         self.trace("when,what\n1,2\n", "1: .*unknown.*hash_ids.*TIMESTAMP,ContextTokens")
         self.trace(bz2.compress(TRACE.encode()), " is packed with bzip2, which is not read")
@@ -488,6 +514,12 @@ class Runs(ProgramCase):
         result = self.done("run", "scenario.yaml", "-o", "out", "--files", "steps,summary")
         self.assertEqual(result.stderr, "pagedkv: out: left from an earlier run: requests.csv, "
                          "events.jsonl, scenario.yaml\n")
+        result = self.done("run", "scenario.yaml", "-o", "out", "--files", "steps", "-q")
+        self.assertEqual(result.stderr, "")
+        self.done("run", "scenario.yaml", "-o", "\x1b[2J")
+        result = self.done("run", "scenario.yaml", "-o", "\x1b[2J", "--files",
+                           "steps,requests,events,summary")
+        self.assertEqual(result.stderr, "pagedkv: \\x1b[2J: left from an earlier run: scenario.yaml\n")
 
     def test_numbers_as_people_write_them(self):
         self.write("synth.yaml", "kv: {num_blocks: 64}\ntraffic: {requests: 5, arrivals: {law: "
@@ -503,6 +535,9 @@ class Runs(ProgramCase):
         self.assertIn("the trace has no prompt content", self.done("run", "scenario.yaml").stdout)
         self.write("trace.jsonl", TRACE.replace('"input_length": 8', '"prompt": [["a", 8]]'))
         self.assertNotIn("no prompt content", self.done("run", "scenario.yaml").stdout)
+        self.write("trace.jsonl", TRACE.replace('"input_length": 8', '"prompt": [[null, 8]]'))
+        self.assertRegex(self.done("run", "scenario.yaml").stdout,
+                         r"prefix hits none: no two prompts have text in common\n")
 
     def test_all_rejected(self):
         text = self.done("replay", "trace.jsonl", "--num-blocks", "1", "--block-size", "4").stdout
@@ -732,6 +767,18 @@ class Unfinished(ProgramCase):
         self.assertEqual(err, "")
 
 
+# A pool that is too small, so that counts change now and then.
+THINNED = """\
+kv: {block_size: 4, num_blocks: 48}
+step_time: {model: fixed, ms: 1}
+traffic:
+  requests: 60
+  arrivals: {law: poisson, rate_per_s: 60}
+  prompt_tokens: {law: uniform, min: 4, max: 60}
+  output_tokens: {law: uniform, min: 2, max: 60}
+"""
+
+
 def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
@@ -850,10 +897,10 @@ class Comparing(ProgramCase):
         self.assertEqual(self.conform("--quiet").stdout, "")
 
     def test_interrupted(self):
-        """A long recording: 100,000 steps of one request."""
-        self.write("one.config.json", json.dumps(dict(self.CONFIG, num_blocks=100000,
-                                                      max_model_len=400000, max_steps=100000000)))
-        self.lines("one.requests.jsonl", [dict(self.REQUESTS[0], max_tokens=300000)])
+        """A long recording: millions of steps of one request."""
+        self.write("one.config.json", json.dumps(dict(self.CONFIG, num_blocks=1000000,
+                                                      max_model_len=4000000, max_steps=100000000)))
+        self.lines("one.requests.jsonl", [dict(self.REQUESTS[0], max_tokens=3000000)])
         run = subprocess.Popen([self.program, "conform", "one.config.json", "one.requests.jsonl",
                                 "one.steps.jsonl", "--emit", "ours.jsonl"], cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -864,8 +911,12 @@ class Comparing(ProgramCase):
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 3, err)
-        self.assertIn("interrupted after", err)
-        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("ours")], [])
+        found = re.search(r"\Apagedkv: interrupted after (\d+) steps; ours\.jsonl has them\n\Z", err)
+        self.assertTrue(found, err)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("ours")], ["ours.jsonl"])
+        kept = self.read("ours.jsonl").splitlines(True)
+        self.assertEqual([json.loads(row)["step"] for row in kept],
+                         list(range(1, int(found[1]) + 1)))
 
     def test_one_number_changed(self):
         for step, field, value in ((0, "free_sched", 3), (1, "gen", 2), (0, "sched", [["a", 4]]),
@@ -903,6 +954,34 @@ class Comparing(ProgramCase):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("free", result.stdout)
         self.assertEqual(self.call("diff", "one.steps.jsonl", "none").returncode, 2)
+
+    def test_diff_of_thinned_runs(self):
+        """However a run is thinned out it is the same run, and another one is another."""
+        self.write("scenario.yaml", THINNED)
+        ways = {"all": (), "every": ("--every", "5"), "change": ("--on-change",),
+                "both": ("--every", "2", "--on-change")}
+        for name, flags in ways.items():
+            self.done("run", "scenario.yaml", "-q", "-o", name, *flags)
+            self.done("run", "scenario.yaml", "-q", "-o", "other-" + name, *flags,
+                      "--set", "kv.num_blocks=40")
+        for a in ways:
+            for b in ways:
+                with self.subTest(a=a, b=b):
+                    result = self.call("diff", f"{a}/steps.csv", f"{b}/steps.csv")
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    result = self.call("diff", f"{a}/steps.csv", f"other-{b}/steps.csv")
+                    self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        rows = self.read("all", "steps.csv").splitlines(True)
+        for name, less in (("hole", rows[:40] + rows[50:]), ("head", rows[:60])):
+            self.write(name, b"".join(less))
+            for a in ways:
+                with self.subTest(name, a=a):
+                    self.assertEqual(self.call("diff", f"{a}/steps.csv", name).returncode, 1)
+        for name, which in (("odd", rows[2::2]), ("even", rows[1::2])):
+            self.write(name, rows[0] + b"".join(which))
+        result = self.call("diff", "odd", "even")
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "even: has no step in common with odd\n"))
 
     def test_diff_of_runs(self):
         self.small()

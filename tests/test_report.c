@@ -243,6 +243,10 @@ START_TEST(what_nobody_can_share_is_told)
     expect_has(text, "prefix hits none: the trace has no prompt content, nothing can be shared\n"
                      "            resumed requests found 75.0 % of their tokens again\n");
     pkv_report_free(text);
+    notes.has_prompts = true;
+    text = report(&scenario, &summary, NUM_POINTS, &notes, 100, false, false);
+    expect_has(text, "prefix hits none: no two prompts have text in common\n");
+    pkv_report_free(text);
     notes.rows_own_text = 7;
     text = report(&scenario, &summary, NUM_POINTS, &notes, 100, false, false);
     expect_has(text, "25.0 % of prompt tokens");

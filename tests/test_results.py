@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from fractions import Fraction
 
@@ -33,9 +34,10 @@ traffic:
 
 
 def limit_files(num_bytes):
-    """Writes beyond it fail as they do on a full disk."""
+    """Writes beyond it fail as they do on a full disk; the signal that says so is at its default,
+    which would kill."""
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
     return limit
 
@@ -116,6 +118,25 @@ class SideBySide(ProgramCase):
             self.assertEqual(sorted(both), sorted(FILES))
             for name, content in both.items():
                 self.assertIn(content, (whole["one"][name], whole["two"][name]), name)
+
+    def test_left_by_a_killed_run(self):
+        """A partial file is taken over once its writer is dead, and not before."""
+        self.small()
+        self.write("endless.yaml", STEADY.replace("5000", "100000000"))
+        partial = self.path("out", "steps.csv.partial")
+        run = subprocess.Popen([self.program, "run", "endless.yaml", "-q", "-o", "out"],
+                               cwd=self.folder)
+        deadline = time.monotonic() + 60
+        while not (os.path.exists(partial) and os.path.getsize(partial)):
+            self.assertLess(time.monotonic(), deadline, "the run wrote nothing for a minute")
+            time.sleep(0.02)
+        self.done("run", "scenario.yaml", "-o", "out")
+        self.assertTrue(os.path.exists(partial))
+        run.kill()
+        run.wait(timeout=60)
+        self.done("run", "scenario.yaml", "-o", "out")
+        self.done("run", "scenario.yaml", "-o", "alone")
+        self.assertEqual(self.contents("out"), self.contents("alone"))
 
     def test_planted_link(self):
         self.small()

@@ -16,7 +16,9 @@ static const struct cli_option options[] = {
     {.name = "preset", .arg = "NAME", .fallback = "all settings from CONFIG.json",
      .help = "run with another preset's settings, which win over those of CONFIG.json",
      .kind = CLI_WORD, .offset = offsetof(struct values, preset)},
-    {.name = "emit", .arg = "FILE", .help = "write our own log of the run in the same form",
+    {.name = "emit", .arg = "FILE",
+     .help = "write our own log of the run in the same form; an interrupted run leaves what it had "
+             "written",
      .kind = CLI_WORD, .offset = offsetof(struct values, emit)},
     {.name = "check", .help = "recount every invariant after each step", .kind = CLI_SWITCH,
      .offset = offsetof(struct values, check)},
@@ -58,7 +60,8 @@ static enum cli_exit run(int argc, char **argv)
     cli_interrupt_begin(reads_stdin);
     int rc = pkv_conform(&config, &result, &err);
     cli_interrupt_end();
-    if (rc < 0 && cli_interrupted() && reads_stdin)    /* an input that was made to end */
+    /* An input that was made to end. */
+    if (rc < 0 && err.code == PKV_ERR_INPUT && reads_stdin && cli_interrupted())
         pkv_fail(&err, PKV_ERR_INTERRUPTED, "interrupted");
     if (rc < 0)
         return cli_report(&err);

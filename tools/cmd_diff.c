@@ -33,7 +33,9 @@ const struct cli_command cli_diff = {
         "Compares two step logs (steps.csv), two request logs (requests.csv) or two engine logs "
         "(STEPS.jsonl), row by row. Prints the first row and column that differ with both values, "
         "and the totals of both. Of step logs that were thinned out (--every, --on-change) the steps "
-        "are compared that both have.",
+        "are compared that both have. A step that only one has is a difference unless the other "
+        "shows by its own rows that it would have left it out. Logs without a common step are "
+        "refused.",
     .examples = "pagedkv diff before/steps.csv after/steps.csv\n",
     .arguments = {{"A", "a log", false}, {"B", "another one of the same kind", false}},
     .options = options,

@@ -3,6 +3,7 @@
  *
  * Every command is a row of the table below; nothing else in the program knows them by name.
  */
+#include <signal.h>
 #include <string.h>
 
 #include "cli.h"
@@ -96,5 +97,7 @@ static enum cli_exit go(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    /* A limit on the size of files is then an error of write(), as a full disk is. */
+    signal(SIGXFSZ, SIG_IGN);
     return (int)(argc < 2 ? show_help(stderr) : go(argc, argv));
 }

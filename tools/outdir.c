@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/out.h"
+#include "cli.h"
 #include "pagedkv/metrics.h"
 
 static void cut_slashes(char *path)
@@ -99,7 +100,7 @@ void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
             snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", known[i].name);
     }
     if (list[0] != 0)
-        fprintf(stderr, "pagedkv: %s: left from an earlier run: %s\n", dir->path, list);
+        cli_complain("%s: left from an earlier run: %s", dir->path, list);
 }
 
 void cli_outdir_free(struct cli_outdir *dir)

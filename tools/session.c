@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "interrupt.h"
 #include "outdir.h"
@@ -77,12 +78,20 @@ static int open_engine(struct session *s, struct pkv_err *err)
     return s->engine != NULL ? 0 : -1;
 }
 
+/* What can be read a second time: a pipe has nothing more to give, and may keep us waiting. */
+static bool is_ordinary_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 /* A trace in the scenario's place is told by that it can be read as one. */
 static int fail_scenario(const char *path, struct pkv_err *err)
 {
     struct pkv_err ignored = {0};
     struct pkv_trace *trace = NULL;
-    if (path != NULL && err->code == PKV_ERR_INPUT && strcmp(err->path, path) == 0)
+    if (path != NULL && strcmp(path, "-") != 0 && err->code == PKV_ERR_INPUT &&
+        strcmp(err->path, path) == 0 && is_ordinary_file(path))
         trace = pkv_trace_open(path, NULL, &ignored);
     if (trace != NULL)
         pkv_fail_at(err, path, 0, 0, "is a trace (%s), not a scenario: use pagedkv replay",

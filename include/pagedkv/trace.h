@@ -51,6 +51,7 @@ struct pkv_trace_notes {
     uint64_t skipped_no_output;  /* rows without a response, left out */
     uint64_t ids_padded;         /* rows mended under lenient_ids */
     uint64_t rows_own_text;      /* rows whose whole prompt is their own: nobody can share it */
+    bool has_prompts;            /* a row told more of its prompt than a length */
     uint64_t rows_read;          /* more than rows under sort with a limit */
 };
 

@@ -7,7 +7,8 @@
  * number for what is written, so that a file can be cut behind its last whole row.
  *
  *   O1  whole_bytes <= written_bytes, and the bytes before it are whole rows
- *   O2  no two writers ever share a partial file: it is made, never opened
+ *   O2  no two writers ever share a partial file: each holds a lock on its own until that has its
+ *       name; one without a lock was left by a killed writer and is taken over
  */
 #include "base/out.h"
 
@@ -16,17 +17,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 
-#define MAX_WRITERS 1000u    /* of one file at a time, or left behind by killed ones */
+#define MAX_WRITERS 1000u    /* of one file at a time */
 
 struct pkv_out {
     int fd;            /* -1 = closed */
+    int lock_fd;       /* the partial file again: its lock outlives fd; -1 = none */
     int failure;       /* errno of the first write that failed; 0 = none */
     char *path;        /* owned; the final name */
     char *partial;     /* owned; NULL = written straight */
@@ -56,6 +60,8 @@ static char *join(const char *a, const char *between, const char *b, struct pkv_
 
 static void destroy(struct pkv_out *out)
 {
+    if (out->lock_fd >= 0)
+        close(out->lock_fd);
     pkv_free(out->path);
     pkv_free(out->partial);
     pkv_free(out);
@@ -66,7 +72,37 @@ static int is_standard_output(const struct pkv_out *out)
     return out->fd == STDOUT_FILENO && strcmp(out->path, "-") == 0;
 }
 
-/* Make a partial file that nobody else has; O_EXCL follows no link either. */
+/* Is what is open an ordinary file of ours, and still the one with that name? */
+static bool has_name(int fd, const char *path)
+{
+    struct stat open_one, named;
+    return fstat(fd, &open_one) == 0 && lstat(path, &named) == 0 && S_ISREG(open_one.st_mode) &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino &&
+           open_one.st_nlink == 1 && open_one.st_uid == geteuid();
+}
+
+/* Make out->partial, or take it over from a killed writer. -1 with errno EEXIST when it is somebody
+ * else's. Links are not followed, and a pipe is not waited for. */
+static int take_partial(const struct pkv_out *out)
+{
+    int fd = open(out->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool is_new = fd >= 0;
+    if (!is_new && errno != EEXIST)
+        return -1;
+    if (!is_new)
+        fd = open(out->partial, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        /* Where a file system knows no locks, one that was just made is ours all the same. */
+        bool is_ours = is_locked || (is_new && errno != EWOULDBLOCK);
+        if (is_ours && has_name(fd, out->partial) && ftruncate(fd, 0) == 0)
+            return fd;
+        close(fd);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
 static int make_partial(struct pkv_out *out, struct pkv_err *err)
 {
     size_t size = strlen(out->path) + sizeof ".1000.partial";
@@ -78,13 +114,20 @@ static int make_partial(struct pkv_out *out, struct pkv_err *err)
             snprintf(out->partial, size, "%s.partial", out->path);
         else
             snprintf(out->partial, size, "%s.%u.partial", out->path, n);
-        out->fd = open(out->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        out->fd = take_partial(out);
         if (out->fd < 0 && errno != EEXIST)
             break;
     }
-    if (out->fd < 0)
-        return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", errno);
-    return 0;
+    if (out->fd >= 0)
+        out->lock_fd = fcntl(out->fd, F_DUPFD_CLOEXEC, 0);
+    if (out->fd >= 0 && out->lock_fd >= 0)
+        return 0;
+    fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", errno);
+    if (out->fd >= 0) {
+        close(out->fd);
+        unlink(out->partial);
+    }
+    return -1;
 }
 
 /* Decide where the bytes go, and open that. */
@@ -111,7 +154,7 @@ struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *
     struct pkv_out *out = pkv_alloc(1, sizeof *out, err);
     if (!out)
         return NULL;
-    out->fd = -1;
+    out->fd = out->lock_fd = -1;
     out->path = dir ? join(dir, "/", name, err) : join("", "", name, err);
     if (!out->path || open_target(out, err) < 0) {
         destroy(out);

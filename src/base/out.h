@@ -2,7 +2,8 @@
  * out.h - buffered files that take their name when they are done, growing text, and JSON.
  *
  * A file is written beside its final name, as NAME.partial (NAME.2.partial, ... while others write
- * the same file), and renamed when it is done. One that is dropped leaves nothing. When a write
+ * the same file), and renamed when it is done. One that is dropped leaves nothing; what a killed
+ * writer left behind is taken over by the next. When a write
  * fails, the disk being full, what had been written is cut behind its last whole row and kept;
  * nothing is kept of a file whose writer marks no rows. What is no ordinary file (a pipe, a device)
  * is written straight.

@@ -141,13 +141,44 @@ static int compare_rest(struct conform *c, struct pkv_err *err)
     return 0;
 }
 
+static int commit_emitted(struct conform *c, struct pkv_err *err)
+{
+    struct pkv_out *emit = c->emit;
+    c->emit = NULL;
+    return emit ? pkv_out_commit(emit, err) : 0;
+}
+
+/* What was emitted so far is kept. */
+static int fail_interrupted(struct conform *c, struct pkv_err *err)
+{
+    unsigned long long num_steps = pkv_engine_figures(c->engine)->num_steps;
+    bool has_emitted = c->emit != NULL;
+    if (commit_emitted(c, err) < 0)
+        return -1;
+    if (has_emitted)
+        return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; %s has them",
+                        num_steps, c->config->emit);
+    return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; nothing was compared "
+                    "to the end", num_steps);
+}
+
+/* An input that was made to end by the interruption may look like a broken one. */
+static bool was_interrupted(const struct conform *c)
+{
+    return c->interrupted ||
+           (c->config->should_stop && c->config->should_stop(c->config->stop_ctx));
+}
+
 static int run(struct conform *c, struct pkv_err *err)
 {
-    if (pkv_engine_run(c->engine, err) < 0)
+    struct pkv_err broken = {0};
+    int status = pkv_engine_run(c->engine, &broken);
+    if (was_interrupted(c) && (status == 0 || broken.code == PKV_ERR_INPUT))
+        return fail_interrupted(c, err);
+    if (status < 0) {
+        *err = broken;
         return -1;
-    if (c->interrupted)
-        return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; nothing was "
-                        "compared to the end", (unsigned long long)c->last_step);
+    }
     if (pkv_engine_figures(c->engine)->outcome == PKV_OUTCOME_STUCK &&
         pkv_engine_log_stuck(c->log, c->last_step, c->num_waiting, c->num_running, err) < 0)
         return -1;
@@ -159,9 +190,7 @@ static int run(struct conform *c, struct pkv_err *err)
         record_list_names(&c->fields, &c->text);
         pkv_text_add(&c->text, "\n");
     }
-    struct pkv_out *emit = c->emit;
-    c->emit = NULL;
-    return emit ? pkv_out_commit(emit, err) : 0;
+    return commit_emitted(c, err);
 }
 
 int pkv_conform(const struct pkv_conform_config *config, struct pkv_diff_result *out,

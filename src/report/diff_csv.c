@@ -2,7 +2,8 @@
  * diff_csv.c - two step logs or two request logs, row by row.
  *
  * Fields are compared as text: both files come from the same writer, so equal numbers are equal
- * text. Reading goes on behind the first difference, for the totals.
+ * text. Reading goes on behind the first difference, for the totals. Steps that only one log has
+ * are no difference where the other shows that it was thinned out.
  */
 #include "base/units.h"
 #include "report/diff_private.h"
@@ -42,9 +43,10 @@ struct table {
     size_t num_totals;
     size_t columns[MAX_TOTALS];          /* of each total; SIZE_MAX = not there */
     int64_t sums[MAX_TOTALS], num_rows;
-    /* Step logs may be thinned out: their step numbers then have gaps. */
-    int64_t step, num_alone;             /* of the row at hand; rows that only this one has */
-    bool has_gaps;
+    /* Of step logs. */
+    size_t count_columns[NUM_STEP_COUNTS];   /* SIZE_MAX = not there */
+    int64_t num_alone;                   /* rows that only this one has */
+    struct thinned thinned;
 };
 
 void add_total(struct pkv_text *t, const char *name, int64_t a, int64_t b)
@@ -91,6 +93,14 @@ static bool same_field(const struct row *a, const struct row *b, size_t i)
            memcmp(a->fields[i], b->fields[i], a->lengths[i]) == 0;
 }
 
+static size_t find_column(const struct table *t, const char *name)
+{
+    for (size_t i = 0; i < t->header.num; i++)
+        if (field_is(&t->header, i, name))
+            return i;
+    return SIZE_MAX;
+}
+
 static int begin_table(struct table *t, struct side *s, bool is_steps, struct pkv_err *err)
 {
     t->side = s;
@@ -99,13 +109,24 @@ static int begin_table(struct table *t, struct side *s, bool is_steps, struct pk
                              : sizeof of_requests / sizeof of_requests[0];
     if (split(s, &t->header, err) < 0)
         return -1;
-    for (size_t k = 0; k < t->num_totals; k++) {
-        t->columns[k] = SIZE_MAX;
-        for (size_t i = 0; i < t->header.num; i++)
-            if (field_is(&t->header, i, t->totals[k].column))
-                t->columns[k] = i;
-    }
+    for (size_t k = 0; k < t->num_totals; k++)
+        t->columns[k] = find_column(t, t->totals[k].column);
+#define FIND(name) t->count_columns[COUNT_##name] = find_column(t, #name);
+    STEP_COUNTS(FIND)
+#undef FIND
     return 0;
+}
+
+/* The number in a field, which is called name in an error. */
+static int read_number(const struct table *t, size_t i, const char *name, int64_t *out,
+                       struct pkv_err *err)
+{
+    const char *why;
+    if (pkv_parse_i64(t->row.fields[i], t->row.lengths[i], out, &why) == 0)
+        return 0;
+    return pkv_fail_at(err, t->side->path, t->side->lines.number,
+                       (uint32_t)(t->row.fields[i] - t->side->text) + 1, "%s '%.*s' %s", name,
+                       (int)t->row.lengths[i], t->row.fields[i], why);
 }
 
 static int add_up(struct table *t, struct pkv_err *err)
@@ -114,15 +135,12 @@ static int add_up(struct table *t, struct pkv_err *err)
     for (size_t k = 0; k < t->num_totals; k++) {
         size_t i = t->columns[k];
         int64_t n = 0;
-        const char *why = NULL;
         if (i == SIZE_MAX || t->row.lengths[i] == 0)
             continue;
         if (t->totals[k].word)
             n = field_is(&t->row, i, t->totals[k].word);
-        else if (pkv_parse_i64(t->row.fields[i], t->row.lengths[i], &n, &why) < 0)
-            return pkv_fail_at(err, t->side->path, t->side->lines.number,
-                               (uint32_t)(t->row.fields[i] - t->side->text) + 1, "%s '%.*s' %s",
-                               t->totals[k].column, (int)t->row.lengths[i], t->row.fields[i], why);
+        else if (read_number(t, i, t->totals[k].column, &n, err) < 0)
+            return -1;
         t->sums[k] = (int64_t)((uint64_t)t->sums[k] + (uint64_t)n);
     }
     return 0;
@@ -130,12 +148,23 @@ static int add_up(struct table *t, struct pkv_err *err)
 
 static int read_step(struct table *t, struct pkv_err *err)
 {
-    const char *why;
-    int64_t former = t->step;
-    if (pkv_parse_i64(t->row.fields[0], t->row.lengths[0], &t->step, &why) < 0)
-        return pkv_fail_at(err, t->side->path, t->side->lines.number, 1, "step '%.*s' %s",
-                           (int)t->row.lengths[0], t->row.fields[0], why);
-    t->has_gaps |= t->num_rows > 0 && t->step != former + 1;
+    static const char *const names[] = {
+#define NAME(name) #name,
+        STEP_COUNTS(NAME)
+#undef NAME
+    };
+    struct step_counts counts = {0};
+    int64_t step;
+    if (read_number(t, 0, "step", &step, err) < 0)
+        return -1;
+    if (step < 0 || (t->thinned.num_rows > 0 && step <= t->thinned.step))
+        return pkv_fail_at(err, t->side->path, t->side->lines.number, 1, "step %lld, but steps "
+                           "rise from 0", (long long)step);
+    for (size_t k = 0; k < NUM_STEP_COUNTS; k++)
+        if (t->count_columns[k] != SIZE_MAX &&
+            read_number(t, t->count_columns[k], names[k], &counts.values[k], err) < 0)
+            return -1;
+    thinned_add_row(&t->thinned, step, &counts);
     return 0;
 }
 
@@ -156,23 +185,25 @@ static int take(struct table *t, struct pkv_err *err)
     return add_up(t, err);
 }
 
+/* The row at hand is one that the other has not. */
+static int note_alone(struct table *t, struct table *other, struct pkv_err *err)
+{
+    struct absence absence = {.step = t->thinned.step, .row = t->num_rows,
+                              .is_behind_end = !other->side->text};
+    t->num_alone++;
+    return thinned_add_absence(&other->thinned, &absence, &t->thinned.counts, err);
+}
+
 /* Go on to the next step that both have. */
 static int align(struct table *a, struct table *b, struct pkv_err *err)
 {
-    while (a->totals == of_steps && a->side->text && b->side->text && a->step != b->step) {
-        struct table *behind = a->step < b->step ? a : b;
-        behind->num_alone++;
-        if (take(behind, err) < 0)
+    while (a->side->text && b->side->text && a->thinned.step != b->thinned.step) {
+        bool a_is_behind = a->thinned.step < b->thinned.step;
+        struct table *behind = a_is_behind ? a : b;
+        if (note_alone(behind, a_is_behind ? b : a, err) < 0 || take(behind, err) < 0)
             return -1;
     }
     return 0;
-}
-
-/* Rows that one log has behind the end of the other, which may have left them out. */
-static bool may_be_left_out(const struct table *a, const struct table *b)
-{
-    const struct table *ended = a->side->text ? b : a;
-    return !(a->side->text && b->side->text) && ended->has_gaps;
 }
 
 static void add_field(struct pkv_text *text, const struct row *row, size_t i)
@@ -235,26 +266,90 @@ static void keep_header(struct row *header, const char *from, const char *copy)
         header->fields[i] = copy + (header->fields[i] - from);
 }
 
-static int diff_rows(struct table *a, struct table *b, struct pkv_diff_result *out,
-                     struct pkv_text *text, struct pkv_err *err)
+/* Compare the rows at hand, unless a difference is known: behind it only totals matter. */
+static void compare_once(const struct table *a, const struct table *b,
+                         struct pkv_diff_result *out, int64_t *step, struct pkv_text *text)
 {
-    out->same = true;
+    if (!out->same)
+        return;
+    out->same = compare(a, b, text);
+    *step = a->thinned.step;
+}
+
+static int diff_requests(struct table *a, struct table *b, struct pkv_diff_result *out,
+                         struct pkv_text *text, struct pkv_err *err)
+{
+    int64_t step;
+    for (;;) {
+        if (take(a, err) < 0 || take(b, err) < 0)
+            return -1;
+        if (!a->side->text && !b->side->text)
+            return 0;
+        compare_once(a, b, out, &step, text);
+    }
+}
+
+/* A step that only one log has, named before any later difference. */
+static void tell_alone(struct pkv_text *text, const struct absence *absence, const char *has,
+                       const char *has_not)
+{
+    pkv_text_clear(text);
+    if (absence->is_behind_end)
+        pkv_text_fmt(text, "row %lld differs: %s ends before it, %s goes on with step %lld\n",
+                     (long long)absence->row, has_not, has, (long long)absence->step);
+    else
+        pkv_text_fmt(text, "row %lld differs: %s has step %lld, %s has not, and neither --every nor "
+                     "--on-change would leave it out\n", (long long)absence->row, has,
+                     (long long)absence->step, has_not);
+}
+
+static void judge_absences(const struct table *a, const struct table *b,
+                           struct pkv_diff_result *out, int64_t step, struct pkv_text *text)
+{
+    const struct absence *from_a = thinned_unexplained(&a->thinned);
+    const struct absence *from_b = thinned_unexplained(&b->thinned);
+    bool tell_a = from_a && (!from_b || from_a->step < from_b->step);
+    const struct absence *first = tell_a ? from_a : from_b;
+    if (first && (out->same || first->step < step))
+        tell_alone(text, first, tell_a ? "B" : "A", tell_a ? "A" : "B");
+    out->same &= !first;
+}
+
+static int diff_steps(struct table *a, struct table *b, struct pkv_diff_result *out,
+                      struct pkv_text *text, struct pkv_err *err)
+{
+    int64_t step = 0;
     for (;;) {
         if (take(a, err) < 0 || take(b, err) < 0 || align(a, b, err) < 0)
             return -1;
         if (!a->side->text && !b->side->text)
             break;
-        if (may_be_left_out(a, b))
-            (a->side->text ? a : b)->num_alone++;
-        else if (out->same)
-            out->same = compare(a, b, text);
+        if (a->side->text && b->side->text)
+            compare_once(a, b, out, &step, text);
+        else if (note_alone(a->side->text ? a : b, a->side->text ? b : a, err) < 0)
+            return -1;
     }
+    if (a->num_rows > 0 && b->num_rows > 0 && a->num_rows == a->num_alone)
+        return pkv_fail_at(err, b->side->path, 0, 0, "has no step in common with %s",
+                           a->side->path);
+    judge_absences(a, b, out, step, text);
+    return 0;
+}
+
+static int diff_rows(struct table *a, struct table *b, struct pkv_diff_result *out,
+                     struct pkv_text *text, struct pkv_err *err)
+{
+    bool is_steps = a->totals == of_steps;
+    out->same = true;
+    if ((is_steps ? diff_steps : diff_requests)(a, b, out, text, err) < 0)
+        return -1;
     if (out->same)
         pkv_text_fmt(text, "the same: %lld rows\n", (long long)(a->num_rows - a->num_alone));
     if (a->num_alone + b->num_alone > 0)
-        pkv_text_fmt(text, "thinned out: only A has %lld of the steps, only B %lld; these are not "
-                     "compared, and the totals are of the rows that are there\n",
-                     (long long)a->num_alone, (long long)b->num_alone);
+        pkv_text_fmt(text, "%sonly A has %lld of the steps, only B %lld; these are not compared, "
+                     "and the totals are of the rows that are there\n",
+                     out->same ? "thinned out: " : "", (long long)a->num_alone,
+                     (long long)b->num_alone);
     add_total(text, "rows", a->num_rows, b->num_rows);
     for (size_t k = 0; k < a->num_totals; k++)
         add_total(text, a->totals[k].name, a->sums[k], b->sums[k]);
@@ -283,5 +378,7 @@ int diff_csv(struct side *a, struct side *b, bool is_steps, struct pkv_diff_resu
     status = diff_rows(&x, &y, out, text, err);
 out:
     pkv_text_free(&header);
+    thinned_finish(&x.thinned);
+    thinned_finish(&y.thinned);
     return status;
 }

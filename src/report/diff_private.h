@@ -67,6 +67,49 @@ void record_list_names(const struct record_fields *fields, struct pkv_text *out)
 void record_tell_end(const struct record *next, uint64_t num_same, const char *ended,
                      const char *goes_on, struct pkv_text *out);
 
+/* ---- thinned.c: may a step log have left out a row that the other has? ---- */
+
+/* What --on-change looks at; 0 where the log has no such column. */
+#define STEP_COUNTS(X)                                                                     \
+    X(waiting) X(running) X(free_blocks) X(cached_blocks) X(free_blocks_end) X(admitted)   \
+    X(resumed) X(preempted) X(finished) X(rejected) X(aborted) X(evicted_blocks)           \
+    X(swapped_out_blocks) X(swapped_in_blocks) X(limit)
+enum {
+#define COUNT_ONE(name) COUNT_##name,
+    STEP_COUNTS(COUNT_ONE)
+#undef COUNT_ONE
+    NUM_STEP_COUNTS
+};
+struct step_counts {
+    int64_t values[NUM_STEP_COUNTS];
+};
+
+/* A row of the other log. */
+struct absence {
+    int64_t step, row;           /* row: counted from 1 in the log that has it */
+    int64_t sort;                /* set by thinned_add_absence(), as is the next */
+    bool is_repeat;              /* of the counts of the row before it */
+    bool is_behind_end;
+};
+/* What is known of one log. Zero-initialise. */
+struct thinned {
+    int64_t num_rows, step;      /* so far; of the last row */
+    struct step_counts counts, former;   /* of the last row and the one before */
+    int64_t first_gap, stride;   /* stride: the greatest divisor of all steps; 0 = none yet */
+    bool has_gaps, repeats;      /* steps are missing; a row has the counts of the row before */
+    bool is_uneven;              /* the steps are not 0, N, 2 N, ... */
+    struct absence *absences;    /* owned */
+    size_t num_absences, capacity;
+};
+/* Steps rise. */
+void thinned_add_row(struct thinned *t, int64_t step, const struct step_counts *counts);
+/* A row that only the other log has; this one's row at hand is the first behind it, or its last. */
+int thinned_add_absence(struct thinned *t, const struct absence *absence,
+                        const struct step_counts *counts, struct pkv_err *err);
+/* At the end: the first absence that no thinning out explains, or NULL. */
+const struct absence *thinned_unexplained(const struct thinned *t);
+void thinned_finish(struct thinned *t);
+
 /* ---- diff_csv.c, diff_log.c: both sides stand at their first line ---- */
 
 int diff_csv(struct side *a, struct side *b, bool is_steps, struct pkv_diff_result *out,

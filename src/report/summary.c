@@ -87,14 +87,24 @@ static bool has_common_text(const struct pkv_scenario *scenario,
     return !notes || notes->rows_own_text < notes->rows_read;
 }
 
+/* Why there cannot be a hit; NULL when there can. */
+static const char *why_no_hits(const struct pkv_scenario *scenario,
+                               const struct pkv_trace_notes *notes)
+{
+    if (has_common_text(scenario, notes))
+        return NULL;
+    if (!scenario->is_trace)
+        return "none: without traffic.prefixes nothing is shared";
+    return notes->has_prompts ? "none: no two prompts have text in common"
+                              : "none: the trace has no prompt content, nothing can be shared";
+}
+
 static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
-                     bool common_text, bool is_trace)
+                     const char *why_none)
 {
     const struct pkv_engine_figures *e = &s->engine;
-    if (e->queried_tokens > 0 && !common_text) {
-        page_item(p, "prefix hits", is_trace ? "none: the trace has no prompt content, nothing can "
-                                               "be shared"
-                                             : "none: without traffic.prefixes nothing is shared");
+    if (e->queried_tokens > 0 && why_none) {
+        page_item(p, "prefix hits", why_none);
     } else if (e->queried_tokens > 0) {
         add_percent(t, share(e->hit_tokens, e->queried_tokens));
         pkv_text_add(t, " of prompt tokens (");
@@ -111,7 +121,7 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
 }
 
 static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
-                       bool common_text, bool is_trace)
+                       const char *why_no_hit)
 {
     const struct pkv_engine_figures *e = &s->engine;
     add_grouped(t, e->prompt_tokens);
@@ -121,7 +131,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
     if (e->rejected > 0)
         pkv_text_add(t, "; prompts of the rejected not counted");
     put(p, "tokens", t);
-    add_hits(p, t, s, common_text, is_trace);
+    add_hits(p, t, s, why_no_hit);
     add_grouped(t, e->preemptions);
     if (e->preemptions > 0) {
         pkv_text_add(t, "; ");
@@ -274,7 +284,7 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
     page_unused(&p, scenario, summary);
     pkv_text_add(&p.text, "\n");
     add_requests(&p, &t, summary);
-    add_tokens(&p, &t, summary, has_common_text(scenario, notes), scenario->is_trace);
+    add_tokens(&p, &t, summary, why_no_hits(scenario, notes));
     add_latencies(&p, summary, step_ns);
     page_limits(&p, scenario, summary);
     page_plots(&p, series, num_points, scenario->sched.num_blocks);

@@ -274,6 +274,7 @@ static int add_hash_ids(struct found *f, uint64_t length, struct pkv_err *err)
 static int add_prompt(struct found *f, struct pkv_err *err)
 {
     uint64_t length = has(f, F_PROMPT) ? f->prompt_length : f->input_length;
+    f->trace->notes.has_prompts |= f->has_segments || has(f, F_HASH_IDS);
     if (f->has_segments)
         return 0;
     if (has(f, F_HASH_IDS))

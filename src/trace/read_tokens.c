@@ -160,6 +160,7 @@ static int read_request(struct found *f, uint32_t own_fields, struct pkv_err *er
     if (pkv_fields_has(&f->fields, F_CACHE_SALT))
         spec->content.root = pkv_content_root(t->salt.text, NULL);
     f->row->arrival_column = f->fields.column[F_ARRIVAL_STEP];
+    t->notes.has_prompts = true;
     return PKV_ROW_GIVEN;
 }
 
