@@ -196,6 +196,11 @@ int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct
 struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_free(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache);
+uint32_t pkv_cache_block_size(const struct pkv_cache *cache);
+
+/* Blocks that would become free if it gave back all of its own: those nobody else holds.
+ *   cost   O(its blocks) */
+uint32_t pkv_cache_num_freed(const struct pkv_cache *cache, const struct pkv_seq *seq);
 
 /* Blocks in its tables, all groups together, shared ones included. */
 uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq);
@@ -221,9 +226,11 @@ int pkv_cache_evicted(const struct pkv_cache *cache, const pkv_block_id **out, s
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit);
 uint64_t pkv_cache_version(const struct pkv_cache *cache);
 
-/* With no block held: one number for what the free blocks hold, in their order. Cost O(num_blocks).
+/* One number for what the blocks hold, those of the sequences and the free ones in their order. seqs
+ * are all sequences that hold blocks. Cost O(num_blocks).
  *   errors   PKV_ERR_MEMORY */
-int pkv_cache_fingerprint(const struct pkv_cache *cache, uint64_t *out, struct pkv_err *err);
+int pkv_cache_fingerprint(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
+                          size_t num_seqs, uint64_t *out, struct pkv_err *err);
 
 /* Recount everything. seqs are all sequences that hold blocks. 0, or -1 with PKV_ERR_AUDIT. */
 int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,

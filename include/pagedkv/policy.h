@@ -55,6 +55,7 @@ struct pkv_sched_view {
     size_t num_waiting;
     uint32_t num_free_blocks;
     uint32_t num_blocks;
+    uint32_t num_short_blocks;             /* in pick: what the grower lacks, at least 1 */
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
     uint64_t step;
@@ -99,6 +100,7 @@ struct pkv_order_ops {
 struct pkv_admit_ops {
     struct pkv_policy_info info;
     size_t pass_size;
+    size_t pass_size_each;   /* more of it for each running request, those taken in it included */
     void (*begin)(const void *state, const struct pkv_sched_view *view, void *pass);
     /* *need_blocks is c->need_blocks at first; a policy that asks for more raises it to what it
      * asked for, all counted, so that a wait can be explained. */
@@ -122,6 +124,7 @@ struct pkv_on_blocked_ops {
 
 struct pkv_preempt_ops {
     struct pkv_policy_info info;
+    bool counts_preemptions;   /* looks at num_preemptions: part of a state that may come again */
     /* Index in view->running of the one to give up, so that `grower` can grow; SIZE_MAX = nobody. */
     size_t (*pick)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *grower);

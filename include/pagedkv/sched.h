@@ -186,11 +186,11 @@ uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 /* The most blocks it would hold if it ran alone to its end. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 
-/* With nobody running: one number for all that decides what follows. The same number twice, with
+/* One number for all that decides what follows, after a plan is made. The same number twice, with
  * nobody come or gone and no token out in between, means that the same goes on for ever.
- *   cost     O(num_blocks + waiting log waiting)
+ *   cost     O(num_blocks + running + waiting log waiting)
  *   errors   PKV_ERR_MEMORY */
-int pkv_sched_fingerprint(const struct pkv_sched *sched, uint64_t *out, struct pkv_err *err);
+int pkv_sched_fingerprint(struct pkv_sched *sched, uint64_t *out, struct pkv_err *err);
 
 /* Recount everything, cache and pool included. 0, or -1 with PKV_ERR_AUDIT. O(everything). */
 int pkv_sched_check(struct pkv_sched *sched, struct pkv_err *err);

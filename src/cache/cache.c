@@ -409,6 +409,20 @@ uint32_t pkv_cache_num_free(const struct pkv_cache *cache)
     return pkv_pool_num_free(cache->pool);
 }
 
+uint32_t pkv_cache_block_size(const struct pkv_cache *cache)
+{
+    return cache->block_size;
+}
+
+uint32_t pkv_cache_num_freed(const struct pkv_cache *cache, const struct pkv_seq *seq)
+{
+    uint32_t num = 0;
+    for (uint32_t g = 0; g < cache->num_groups; g++)
+        for (uint32_t i = 0; i < seq->tables[g].num; i++)
+            num += pkv_pool_ref_cnt(cache->pool, seq->tables[g].ids[i]) == 1;
+    return num;
+}
+
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache)
 {
     return cache->num_groups;

@@ -1,26 +1,73 @@
 /*
- * fingerprint.c - what the free blocks hold, in the order in which they will be taken, as one number.
+ * fingerprint.c - what a cache's later answers depend on, as one number.
  *
- * With no block held, this is all that a cache's later answers depend on: the identities in free
- * order, and of equal ones which answers look-ups. Block ids do not matter.
+ * The blocks are numbered as they are met: table after table of those who hold some, then the free
+ * ones in the order in which they will be taken. Of each the number tells who shares it, its
+ * identity what a look-up finds, and its elder among those with the same identity which of them
+ * answers. Block ids do not matter.
  */
 #include "base/alloc.h"
 #include "base/mix.h"
 #include "cache/cache_private.h"
 
-int pkv_cache_fingerprint(const struct pkv_cache *cache, uint64_t *out, struct pkv_err *err)
+struct numbering {
+    pkv_block_id *ids;     /* [num], owned: in the order in which they were met */
+    uint32_t *numbers;     /* [blocks], in the same memory: 1 + place in ids; 0 = not met */
+    uint32_t num;
+};
+
+static uint32_t meet(struct numbering *n, pkv_block_id id)
 {
-    pkv_block_id *ids = pkv_alloc(pkv_pool_num_blocks(cache->pool), sizeof(*ids), err);
-    if (!ids)
-        return -1;
-    uint32_t num = pkv_pool_list_free(cache->pool, ids);
-    uint64_t hash = num;
-    for (uint32_t i = 0; i < num; i++) {
-        uint64_t key = cache->prefix_cache ? cache->index.records[ids[i]].key : PKV_NO_KEY;
-        bool answers = key != PKV_NO_KEY && prefix_index_find(&cache->index, key) == ids[i];
-        hash = pkv_mix(pkv_mix(hash, key), answers);
+    if (n->numbers[id] == 0) {
+        n->ids[n->num++] = id;
+        n->numbers[id] = n->num;
     }
-    pkv_free(ids);
+    return n->numbers[id];
+}
+
+static uint64_t mix_tables(const struct pkv_cache *cache, struct numbering *n, uint64_t hash,
+                           const struct pkv_seq *seq)
+{
+    hash = pkv_mix(pkv_mix(hash, seq->num_known_tokens), seq->num_computed_tokens);
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_table *table = &seq->tables[g];
+        hash = pkv_mix(pkv_mix(hash, table->num), table->num_published);
+        for (uint32_t i = 0; i < table->num; i++)
+            hash = pkv_mix(hash, meet(n, table->ids[i]));
+    }
+    return hash;
+}
+
+static uint64_t mix_identities(const struct pkv_cache *cache, const struct numbering *n,
+                               uint64_t hash)
+{
+    for (uint32_t i = 0; cache->prefix_cache && i < n->num; i++) {
+        const struct index_record *record = &cache->index.records[n->ids[i]];
+        hash = pkv_mix(hash, record->key);
+        if (record->key == PKV_NO_KEY)
+            continue;
+        hash = pkv_mix(hash, n->numbers[record->older]);
+        hash = pkv_mix(hash, prefix_index_find(&cache->index, record->key) == n->ids[i]);
+    }
+    return hash;
+}
+
+int pkv_cache_fingerprint(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
+                          size_t num_seqs, uint64_t *out, struct pkv_err *err)
+{
+    uint32_t num_blocks = pkv_pool_num_blocks(cache->pool);
+    struct numbering n = {.ids = pkv_alloc(num_blocks, 2 * sizeof(uint32_t), err)};
+    if (!n.ids)
+        return -1;
+    n.numbers = n.ids + num_blocks;
+    uint64_t hash = num_seqs;
+    for (size_t i = 0; i < num_seqs; i++)
+        hash = mix_tables(cache, &n, hash, seqs[i]);
+    uint32_t num_free = pkv_pool_list_free(cache->pool, n.ids + n.num);
+    for (uint32_t i = 0; i < num_free; i++, n.num++)
+        n.numbers[n.ids[n.num]] = n.num + 1;
+    hash = mix_identities(cache, &n, pkv_mix(hash, num_free));
+    pkv_free(n.ids);
     *out = hash;
     return 0;
 }

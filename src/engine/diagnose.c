@@ -73,10 +73,27 @@ void engine_diagnose_stuck(struct pkv_engine *e, const struct pkv_plan *plan)
         say(e, "; %zu more wait behind it", behind - 1);
 }
 
-void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_request *r)
+static void say_mutual(struct pkv_engine *e, const struct pkv_plan_preemption *last)
+{
+    char id[64], grower[64];
+    pkv_request_id(last->ref.request, id, sizeof id);
+    pkv_request_id(last->grower.request, grower, sizeof grower);
+    say(e, "%zu requests give one another up for ever and no token comes out: request %s has lost "
+        "%" PRIu32 " computed tokens for request %s again, the pool has %" PRIu32 " blocks",
+        engine_num_live(e), id, last->lost_tokens, grower,
+        pkv_sched_config(e->sched)->num_blocks);
+    say_holders(e);
+}
+
+void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_plan_preemption *last)
 {
     const struct pkv_sched_config *config = pkv_sched_config(e->sched);
+    const struct pkv_request *r = last->ref.request;
     char id[64];
+    if (pkv_sched_num_running(e->sched) > 0) {
+        say_mutual(e, last);
+        return;
+    }
     pkv_request_id(r, id, sizeof id);
     say(e, "request %s preempts itself for ever: its %" PRIu32 " tokens need %" PRIu64
         " blocks, the pool has %" PRIu32 " and nobody else holds any",

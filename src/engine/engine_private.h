@@ -86,6 +86,6 @@ size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out);
 
 /* diagnose.c */
 void engine_diagnose_stuck(struct pkv_engine *e, const struct pkv_plan *plan);
-void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_request *r);
+void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_plan_preemption *last);
 
 #endif

@@ -84,34 +84,40 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
     return max_i64(dur, next - e->now_ns);
 }
 
-static void livelock(struct pkv_engine *e, const struct pkv_request *r)
+static void livelock(struct pkv_engine *e, const struct pkv_plan_preemption *last)
 {
     e->figures.outcome = PKV_OUTCOME_LIVELOCK;
-    engine_diagnose_livelock(e, r);
+    engine_diagnose_livelock(e, last);
 }
 
 /* Nobody else is live, and it has given itself up again without a token in between. */
-static void watch_lone(struct pkv_engine *e, const struct pkv_request *r)
+static void watch_lone(struct pkv_engine *e, const struct pkv_plan_preemption *last)
 {
     struct lone_preemption *lone = &e->lone;
+    const struct pkv_request *r = last->ref.request;
     if (lone->happened && lone->row == r->row && lone->output_tokens == e->figures.output_tokens)
-        livelock(e, r);
+        livelock(e, last);
     *lone = (struct lone_preemption){true, r->row, e->figures.output_tokens};
 }
 
-/* With nothing more to come, a run whose last running request has just given itself up is in a state
- * that its queue and its free blocks decide alone. When that state comes again without a token in
- * between, it will come for ever. */
-static int watch_states(struct pkv_engine *e, const struct pkv_request *r, struct pkv_err *err)
+/* With nothing more to come, what follows a step is decided by the state it leaves. When the state
+ * after a preemption comes again without a token in between, it will come for ever. While tokens
+ * come out between preemptions, nothing is looked at unless the last running one has just given
+ * itself up. */
+static int watch_states(struct pkv_engine *e, const struct pkv_plan_preemption *last,
+                        struct pkv_err *err)
 {
     struct livelock_watch *watch = &e->watch;
     uint64_t progress = e->figures.output_tokens + e->figures.completed, state;
+    bool is_new = watch->progress != progress;
+    if (is_new)
+        *watch = (struct livelock_watch){.progress = progress};
+    if (is_new && pkv_sched_num_running(e->sched) > 0)
+        return 0;
     if (pkv_sched_fingerprint(e->sched, &state, err) < 0)
         return -1;
-    if (watch->progress != progress)
-        *watch = (struct livelock_watch){.progress = progress};
     if (watch->limit > 0 && state == watch->kept)
-        livelock(e, r);
+        livelock(e, last);
     if (watch->distance++ == watch->limit) {
         watch->kept = state;
         watch->distance = 0;
@@ -122,16 +128,16 @@ static int watch_states(struct pkv_engine *e, const struct pkv_request *r, struc
 
 static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
-    if (e->config.every_step || plan->num_preemptions == 0 ||
-        pkv_sched_num_running(e->sched) > 0)
+    if (e->config.every_step || plan->num_preemptions == 0)
         return 0;
-    const struct pkv_request *r = plan->preemptions[plan->num_preemptions - 1].ref.request;
-    if (engine_num_live(e) == 1 && r->abort_ns == PKV_NO_TIME)
-        watch_lone(e, r);
+    const struct pkv_plan_preemption *last = &plan->preemptions[plan->num_preemptions - 1];
+    bool alone = pkv_sched_num_running(e->sched) == 0 && engine_num_live(e) == 1;
+    if (alone && last->ref.request->abort_ns == PKV_NO_TIME)
+        watch_lone(e, last);
     /* A policy that learns may decide otherwise in a state that looks the same. */
     if (e->figures.outcome == PKV_OUTCOME_DONE && next_event_ns(e) == PKV_NO_TIME &&
         !e->steps_matter)
-        return watch_states(e, r, err);
+        return watch_states(e, last, err);
     return 0;
 }
 

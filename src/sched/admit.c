@@ -84,7 +84,8 @@ static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct 
     if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
                  err) < 0 ||
-        steady_reserve(s, s->num_running + 1, err) < 0)
+        steady_reserve(s, s->num_running + 1, err) < 0 ||
+        sched_reserve_pass(s, s->num_running + 1, err) < 0)
         return -1;
     return plan_reserve(s, plan, s->num_running + 1, err);
 }
@@ -298,7 +299,7 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     plan->limit = head ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
     if (!head)
         return 0;
-    if (reorder(s, err) < 0)
+    if (reorder(s, err) < 0 || sched_reserve_pass(s, s->num_running, err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {
         steady_refresh(s);

@@ -77,6 +77,14 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
     requeue(s, victim);
 }
 
+/* With a layout of runs enough may be free and yet not in one piece. */
+static uint32_t blocks_short(const struct pkv_sched *s, const struct pkv_request *r,
+                             uint32_t num_positions)
+{
+    uint32_t need = pkv_cache_need(s->cache, &r->seq, NULL, num_positions);
+    return need > s->view.num_free_blocks ? need - s->view.num_free_blocks : 1;
+}
+
 enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
 
 /* Give r its n tokens. *place is r's place in running and follows when others leave before it. */
@@ -87,6 +95,7 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
         sched_update_view(s);
+        s->view.num_short_blocks = blocks_short(s, r, positions);
         size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, r);
         if (index == SIZE_MAX)
             return NOT_GROWN;

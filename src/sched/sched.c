@@ -44,10 +44,18 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
     return pkv_cache_create(&cache, err);
 }
 
+int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err)
+{
+    const struct pkv_admit_ops *admit = s->config.policies.admit;
+    size_t size = admit->pass_size + num * admit->pass_size_each;
+    return pkv_grow(&s->pass, &s->pass_capacity, size, 1, err);
+}
+
 static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
 {
     const struct pkv_policies *p = &s->config.policies;
     s->pass = pkv_alloc(1, p->admit->pass_size, err);
+    s->pass_capacity = p->admit->pass_size;
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;

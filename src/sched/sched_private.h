@@ -53,7 +53,8 @@ struct pkv_sched {
     struct pkv_request **deferred;        /* [num_deferred], owned: over the budget in this pass */
     size_t num_deferred, deferred_capacity;
     struct plan_slot slots[2];
-    void *pass;                           /* owned scratch of the admit policy */
+    char *pass;                           /* owned scratch of the admit policy */
+    size_t pass_capacity;                 /* bytes */
     void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
     bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
@@ -98,6 +99,8 @@ void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
+/* Room for a pass over so many running requests. */
+int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err);
 /* Let the policies learn. */
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 /* Tokens of the first chunk of a request with so many to compute. */
