@@ -36,6 +36,21 @@ static const struct pkv_preset_setting vllm_2025_09[] = {
     {"blocked_prefill", "skip"},
 };
 
+static const struct pkv_preset_setting lightllm[] = {
+    VLLM_CHOICES,
+    {"admit", "future_peak"},
+    {"unhashed_free", "tail"},
+    {"blocked_prefill", "stop"},
+};
+
+static const struct pkv_preset_setting mc_sf[] = {
+    VLLM_CHOICES,
+    {"order", "sjf_true"},
+    {"admit", "mc_sf"},
+    {"unhashed_free", "tail"},
+    {"blocked_prefill", "stop"},
+};
+
 #define SETTINGS(array) .settings = array, .num_settings = sizeof array / sizeof array[0]
 
 static const struct pkv_preset presets[] = {
@@ -53,14 +68,23 @@ static const struct pkv_preset presets[] = {
      SETTINGS(vllm_2025_09),
      .priority_note = "under order: priority it is known to differ from that engine, which kept "
                       "scheduling a victim: that fault is not repeated"},
+    {.name = "lightllm",
+     .summary = "Past-Future admission with true output lengths; all else as in vllm-0.19",
+     .source = "after source of LightLLM at 051a2bcf88b8 (continues_batch/impl.py), not checked "
+               "against a run; its estimate of output lengths is replaced by the truth",
+     SETTINGS(lightllm)},
+    {.name = "mc-sf",
+     .summary = "hindsight: true lengths, shortest output first, memory checked at every future end",
+     .source = "after MC-SF, arXiv 2502.07115, not checked against a run",
+     SETTINGS(mc_sf)},
 };
 
 enum { NUM_PRESETS = sizeof presets / sizeof presets[0] };
 
 const struct pkv_preset *const *pkv_preset_list(size_t *out_num)
 {
-    static const struct pkv_preset *const list[NUM_PRESETS] = {&presets[0], &presets[1],
-                                                               &presets[2]};
+    static const struct pkv_preset *const list[NUM_PRESETS] = {
+        &presets[0], &presets[1], &presets[2], &presets[3], &presets[4]};
     *out_num = NUM_PRESETS;
     return list;
 }

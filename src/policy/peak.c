@@ -1,0 +1,92 @@
+/*
+ * peak.c - see peak.h.
+ *
+ * In blocks the i-th sum lies between its positions / block size and that + i blocks, so only few of
+ * the sums have to be made one by one.
+ */
+#include "policy/peak.h"
+
+#include <stdlib.h>
+
+/* Equal ones may come in any order: the peak is at the last of them. */
+static int by_remaining(const void *a, const void *b)
+{
+    const struct peak_item *x = a, *y = b;
+    return (x->remaining < y->remaining) - (x->remaining > y->remaining);
+}
+
+void peak_sort(struct peak_item *items, size_t num)
+{
+    qsort(items, num, sizeof(*items), by_remaining);
+}
+
+void peak_insert(struct peak_item *items, size_t num, struct peak_item item)
+{
+    size_t i = num;
+    for (; i > 0 && items[i - 1].remaining < item.remaining; i--)
+        items[i] = items[i - 1];
+    items[i] = item;
+}
+
+/* A walk over the list and the one more, in order. */
+struct walk {
+    const struct peak_item *items, *more;
+    size_t num, next;
+    uint64_t sum, count;   /* of held; of items passed */
+};
+
+static struct walk walk_begin(const struct peak_item *items, size_t num,
+                              const struct peak_item *more)
+{
+    return (struct walk){.items = items, .more = more, .num = num};
+}
+
+static const struct peak_item *walk_next(struct walk *w)
+{
+    const struct peak_item *item = w->more;
+    if (w->next < w->num && (!item || w->items[w->next].remaining >= item->remaining))
+        item = &w->items[w->next++];
+    else
+        w->more = NULL;
+    if (item) {
+        w->sum += item->held;
+        w->count++;
+    }
+    return item;
+}
+
+uint64_t peak_positions(const struct peak_item *items, size_t num, const struct peak_item *more)
+{
+    struct walk w = walk_begin(items, num, more);
+    const struct peak_item *item;
+    uint64_t peak = 0;
+    while ((item = walk_next(&w))) {
+        uint64_t positions = item->remaining * w.count + w.sum;
+        peak = positions > peak ? positions : peak;
+    }
+    return peak;
+}
+
+static uint64_t blocks_at_end(struct walk w, uint64_t count, uint64_t remaining, uint32_t block_size)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += (walk_next(&w)->held + remaining + block_size - 1) / block_size;
+    return sum;
+}
+
+uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct peak_item *more,
+                     uint32_t block_size)
+{
+    struct walk w = walk_begin(items, num, more), start = w;
+    const struct peak_item *item;
+    uint64_t peak = (peak_positions(items, num, more) + block_size - 1) / block_size;
+    while ((item = walk_next(&w))) {
+        uint64_t positions = item->remaining * w.count + w.sum;
+        if ((positions + w.count * (block_size - 1)) / block_size <= peak)
+            continue;
+        uint64_t blocks = blocks_at_end(start, w.count, item->remaining, block_size);
+        peak = blocks > peak ? blocks : peak;
+    }
+    return peak;
+}
