@@ -21,9 +21,20 @@
 #include "pagedkv/sched.h"
 
 /* Words of the policies, as a scenario spells them. */
-enum model_order { MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY };
-enum model_admit { MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX };
-enum model_preempt { MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY };
+enum model_order {
+    MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY, MODEL_ORDER_SJF, MODEL_ORDER_SJF_TRUE,
+    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM
+};
+enum model_admit {
+    MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX,
+    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF
+};
+enum model_preempt {
+    MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY, MODEL_PREEMPT_OLDEST,
+    MODEL_PREEMPT_FEWEST_OUTPUTS, MODEL_PREEMPT_LEAST_LOST, MODEL_PREEMPT_MOST_BLOCKS,
+    MODEL_PREEMPT_LARGEST_REMAINING, MODEL_PREEMPT_LEAST_PREEMPTED, MODEL_PREEMPT_FIT,
+    MODEL_PREEMPT_RANDOM, MODEL_PREEMPT_NEVER
+};
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
 /* max_... and ..._threshold: UINT32_MAX = without limit. */
@@ -41,6 +52,7 @@ struct model_config {
     bool unhashed_to_head;
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
+    uint64_t seed;
     uint32_t block_size, num_blocks, num_watermark_blocks;
     uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
@@ -78,7 +90,7 @@ struct model_block;
 struct model_request {
     char *id;                        /* owned */
     uint64_t row;
-    int64_t arrival_ns, abort_ns, priority;
+    int64_t arrival_ns, abort_ns, deadline_ns, priority;
     int64_t admitted_ns, first_token_ns, last_token_ns, finish_ns, max_gap_ns;
     uint32_t num_prompt, num_output, max_tokens, num_emitted;
     bool emits_nothing;

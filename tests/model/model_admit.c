@@ -62,6 +62,11 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
         return need + spare <= free;
     case MODEL_ADMIT_WHOLE_PROMPT:
         return need + spare <= free && blocks_needed(m, c, r->num_known) + spare <= free;
+    case MODEL_ADMIT_FUTURE_PEAK:
+        return need <= free &&
+               (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
+    case MODEL_ADMIT_MC_SF:
+        return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
     case MODEL_ADMIT_RESERVE_MAX:
         return need <= free &&
                blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;

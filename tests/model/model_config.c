@@ -26,10 +26,13 @@ static uint32_t or_unlimited(uint32_t n)
 
 static void read_policies(struct model_config *out, const struct pkv_policies *p)
 {
-    out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority");
+    out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority", "sjf",
+                                        "sjf_true", "ljf", "lof", "edf", "random");
     out->admit = (enum model_admit)WORD(p->admit->info.name, "whole_prompt", "first_chunk",
-                                        "reserve_max");
-    out->preempt = (enum model_preempt)WORD(p->preempt->info.name, "newest", "priority");
+                                        "reserve_max", "future_peak", "mc_sf");
+    out->preempt = (enum model_preempt)WORD(
+        p->preempt->info.name, "newest", "priority", "oldest", "fewest_outputs", "least_lost",
+        "most_blocks", "largest_remaining", "least_preempted", "fit", "random", "never");
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
     out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip") == 1;
     out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
@@ -45,6 +48,7 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->unhashed_to_head = s->unhashed_free == PKV_END_HEAD;
     out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
     out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
+    out->seed = s->seed;
     out->block_size = s->groups[0].block_size;
     out->num_blocks = s->num_blocks;
     out->first_block_id = 1;

@@ -97,6 +97,15 @@ void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);
 
+/* model_choose.c */
+/* Who waits with a smaller key comes first; equal ones by arrival. */
+int64_t model_order_key(const struct model *m, const struct model_request *r);
+/* The one to give up, so that grower gets num_short blocks more than are free; NULL = nobody. */
+struct model_request *model_pick_victim(const struct model *m, const struct model_request *grower,
+                                        uint32_t num_short);
+/* Blocks held at the worst moment to come by those running and one more. */
+uint64_t model_future_peak(const struct model *m, const struct model_request *more);
+
 /* model_admit.c */
 void model_admit(struct model *m, uint32_t *budget);
 

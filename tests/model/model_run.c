@@ -82,6 +82,7 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->row = spec->row;
     r->arrival_ns = spec->arrival_ns;
     r->abort_ns = spec->abort_ns;
+    r->deadline_ns = spec->deadline_ns;
     r->priority = spec->priority;
     r->num_prompt = r->num_known = spec->num_prompt_tokens;
     r->num_output = spec->num_output_tokens > 0 ? spec->num_output_tokens : 1;

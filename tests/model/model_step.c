@@ -23,8 +23,8 @@ static bool stays_before(const struct model *m, const struct model_request *w,
         return true;
     if (w->tailed)
         return false;
-    if (m->config.order == MODEL_ORDER_PRIORITY && w->priority != r->priority)
-        return w->priority < r->priority;
+    if (model_order_key(m, w) != model_order_key(m, r))
+        return model_order_key(m, w) < model_order_key(m, r);
     return m->config.requeue != MODEL_REQUEUE_BY_ORDER || w->row < r->row;
 }
 
@@ -54,17 +54,6 @@ static void wait_again(struct model *m, struct model_request *r)
         model_put_front(m, r);
     else
         model_join(m, r);
-}
-
-static struct model_request *pick_victim(const struct model *m)
-{
-    struct model_request *victim = m->running;
-
-    for (struct model_request *r = m->running; r != NULL; r = r->next)
-        if (m->config.preempt == MODEL_PREEMPT_NEWEST || r->priority > victim->priority ||
-            (r->priority == victim->priority && r->row > victim->row))
-            victim = r;
-    return victim;
 }
 
 /* Take a request out of this step. Its tokens go back to the budget.
@@ -121,7 +110,8 @@ static void give_tokens(struct model *m, struct model_request *r, uint32_t num, 
         model_publish(m, r, end < r->num_known ? end : r->num_known);
 }
 
-/* Grow the request at *index, giving up others while blocks are short.
+/* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
+ * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
 static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
                  size_t *index)
@@ -129,8 +119,11 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_
     uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
 
     while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
-        struct model_request *victim = pick_victim(m);
+        struct model_request *victim =
+            model_pick_victim(m, r, wanted - r->num_table - model_count_free(m));
 
+        if (victim == NULL)
+            return true;
         if (cancel_entry(m, victim, budget))
             --*index;
         preempt(m, victim);

@@ -48,11 +48,15 @@ static void choose(struct random_run *run, enum pkv_choice choice, const char *n
 /* The first of every choice, then those of the engine's two queues or a free mix. */
 static void draw_policies(struct random_run *run)
 {
-    static const char *const orders[] = { "fcfs", "priority" };
-    static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max" };
-    static const char *const preempts[] = { "newest", "priority" };
+    static const char *const orders[] = { "fcfs", "priority", "sjf", "sjf_true", "ljf", "lof",
+                                          "edf", "random" };
+    static const char *const preempts[] = {
+        "newest", "priority", "oldest", "fewest_outputs", "least_lost", "most_blocks",
+        "largest_remaining", "least_preempted", "fit", "random", "never" };
     static const char *const requeues[] = { "front", "by_order", "tail" };
-    bool mixed = chance(run, 50);
+    static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max",
+                                          "future_peak", "mc_sf" };
+    bool mixed = chance(run, 60);
     uint32_t queue = below(run, 2), num;
 
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
@@ -61,14 +65,15 @@ static void draw_policies(struct random_run *run)
         choose(run, (enum pkv_choice)choice,
                pkv_policy_list((enum pkv_choice)choice, &num_known)[0]->name);
     }
-    choose(run, PKV_CHOICE_ORDER, orders[queue]);
-    choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 2) : queue]);
+    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 8) : queue]);
+    choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 11) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
-    num = below(run, 10);
-    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : 2]);
+    num = below(run, 12);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : num < 10 ? 2 : num - 7]);
     choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
     run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
     choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
+    run->sched.seed = next(run);
 }
 
 static void draw_config(struct random_run *run)
@@ -186,7 +191,7 @@ static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t lo
     }
     spec->arrival_ns = arrival_ns;
     spec->abort_ns = chance(run, 20) ? arrival_ns + between(run, 0, 30000) : PKV_NO_TIME;
-    spec->deadline_ns = PKV_NO_TIME;
+    spec->deadline_ns = chance(run, 40) ? arrival_ns + between(run, 0, 9) * 1000 : PKV_NO_TIME;
     spec->priority = (int64_t)below(run, 4) - 1;
     draw_outputs(run, spec);
     spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
