@@ -103,6 +103,10 @@ static const struct man_fact summary[] = {
     {"outcome", "done; stuck: nothing can change any more; livelock: the same goes on for ever; "
                 "interrupted; max_steps: a limit that only the library sets; failed: a disk full, no "
                 "memory. All but done cover what was done until then"},
+    {"waste", "only under a contiguous layout: shares of all positions of the pool, weighted by time: "
+              "reserved_frac, held for later tokens of their requests; internal_frac, held and never "
+              "used: the rest of a guess, of a power of two of blocks, of a last block; external_frac, "
+              "free while the first in line found no run long enough"},
 };
 
 #define FACTS(array) array, sizeof array / sizeof *array

@@ -212,6 +212,10 @@ uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positi
 uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_prompt_tokens,
                                   uint32_t num_positions, uint32_t max_model_len);
 
+/* Does the layout give a request all its blocks at admission, in one piece? Then nobody takes any
+ * later. */
+bool pkv_cache_takes_runs(const struct pkv_cache *cache);
+
 /* Identities lost since pkv_cache_clear_evicted(), block ids in order. Kept only after
  * pkv_cache_log_evicted(cache, true).
  *   returns  0, or -1 with PKV_ERR_MEMORY when there was no room for one of them */

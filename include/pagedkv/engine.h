@@ -5,6 +5,7 @@
  *   E1  every request that arrived is completed, rejected, aborted or unfinished in the end
  *   E2  no block is held in the end
  *   E3  stored positions <= used blocks x block size in every row
+ *   E4  under a layout of runs they are all of stored, reserved and internal, none below 0
  *
  * At a step: arrivals due, aborts due, schedule, step row, the model runs (time passes), tokens,
  * finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
@@ -51,6 +52,11 @@ struct pkv_step_row {
      * requests; others come through on_gap. */
     int64_t regular_gap_ns, regular_gaps;
     int64_t output_tokens;          /* tokens that came out */
+    /* Not printed either: what of the pool lies waste under a layout of runs, in positions; else 0.
+     * reserved: held, and a later token of its request will be stored there; internal: held, and
+     * nothing ever will, as it is the rest of a last block, of a guess or of a power of two;
+     * external: free, while the first in line found no run long enough. */
+    int64_t reserved_slots, internal_slots, external_slots;
 };
 
 /* One request at its end. Times are PKV_NO_TIME where the thing never happened. */

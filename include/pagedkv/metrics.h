@@ -42,6 +42,10 @@ struct pkv_summary {
     double mean_used_frac;        /* held blocks, of all blocks */
     double mean_slot_use_frac;    /* positions stored in held blocks, of all slots of the pool */
     double mean_running, mean_waiting;
+    /* Under a layout of runs, of all slots of the pool (see pkv_step_row). What is left beside them
+     * and the stored positions is free, and nobody waited for it. */
+    bool has_waste;
+    double waste_reserved_frac, waste_internal_frac, waste_external_frac;
     struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
     double requests_per_s, output_tokens_per_s;
     double limit_frac[PKV_LIMIT_COUNT];
@@ -85,6 +89,7 @@ struct pkv_metrics_config {
                                    * differs from the last kept row; times and tokens always do */
     uint32_t block_size;          /* of the first group */
     uint32_t num_gpu_blocks;
+    bool has_waste;               /* the layout gives runs: tell what they waste */
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
 };
 

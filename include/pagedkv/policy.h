@@ -58,6 +58,7 @@ struct pkv_sched_view {
     uint32_t num_short_blocks;             /* in pick: what the grower lacks, at least 1 */
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
+    bool takes_runs;                       /* a request gets all its blocks at once, at admission */
     uint64_t step;
     uint64_t seed;
 };
@@ -180,7 +181,8 @@ void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
 const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *policies,
                                                enum pkv_choice choice);
 
-/* Presets are data: keys of the scheduler section of a scenario and their values. */
+/* Presets are data: keys of the scheduler section of a scenario and their values; a key with a dot
+ * is one of another section, written whole. */
 struct pkv_preset_setting { const char *key, *value; };
 struct pkv_preset {
     const char *name, *summary, *source;   /* source names commit and date */

@@ -59,6 +59,7 @@ struct pkv_evict_ops {
  * takes runs, and then all of its calls are there. */
 struct pkv_layout_ops {
     struct pkv_policy_info info;
+    bool needs_max_model_len;           /* reserves by it, so there has to be one */
     void *(*create)(uint32_t num_blocks, struct pkv_err *err);
     void (*destroy)(void *state);
     /* Blocks that a request must be given at its admission at least, in one piece: 0 when it may

@@ -183,8 +183,12 @@ struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);
 void pkv_sched_list_waiting(const struct pkv_sched *sched, struct pkv_request **out);
 uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 
-/* The most blocks it would hold if it ran alone to its end. */
+/* The most blocks it would hold if it ran alone to its end; under a layout of runs, those of its run. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
+
+/* Positions that the running requests will have stored at their ends, all together: what of their
+ * blocks will ever be used. O(running). */
+uint64_t pkv_sched_promised_positions(const struct pkv_sched *sched);
 
 /* One number for all that decides what follows, after a plan is made. The same number twice, with
  * nobody come or gone and no token out in between, means that the same goes on for ever.

@@ -23,6 +23,9 @@ static int check_config(const struct pkv_cache_config *config, struct pkv_err *e
     if (size == 0 || size > PKV_MAX_BLOCK_SIZE)
         return pkv_fail(err, PKV_ERR_INPUT, "a block has 1 to %u tokens, not %u",
                         PKV_MAX_BLOCK_SIZE, size);
+    if (config->prefix_cache && config->pool.layout->create)
+        return pkv_fail(err, PKV_ERR_INPUT, "layout %s keeps nothing to share: it goes without a "
+                        "prefix cache", config->pool.layout->info.name);
     return 0;
 }
 
@@ -446,6 +449,11 @@ uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_pr
 {
     return pkv_pool_reserve_blocks(cache->pool, num_prompt_tokens, num_positions, max_model_len,
                                    cache->block_size);
+}
+
+bool pkv_cache_takes_runs(const struct pkv_cache *cache)
+{
+    return cache->takes_runs;
 }
 
 void pkv_cache_log_evicted(struct pkv_cache *cache, bool on)

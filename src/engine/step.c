@@ -32,6 +32,18 @@ static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint
     row->limit = (int64_t)plan->limit;
 }
 
+static void fill_waste(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    struct pkv_step_row *row = &e->row;
+    int64_t block_size = pkv_sched_config(e->sched)->groups[0].block_size;
+    if (!pkv_cache_takes_runs(pkv_sched_cache(e->sched)))
+        return;
+    int64_t promised = (int64_t)pkv_sched_promised_positions(e->sched);
+    row->reserved_slots = promised - row->stored_tokens;
+    row->internal_slots = row->used_blocks * block_size - promised;
+    row->external_slots = plan->limit == PKV_LIMIT_BLOCKS ? row->free_blocks * block_size : 0;
+}
+
 static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
 {
     struct pkv_engine_figures *f = &e->figures;
@@ -201,6 +213,18 @@ static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t en
     return 0;
 }
 
+static int check_waste(const struct pkv_engine *e, int64_t room, struct pkv_err *err)
+{
+    const struct pkv_step_row *row = &e->row;
+    int64_t sum = row->stored_tokens + row->reserved_slots + row->internal_slots;
+    if (!pkv_cache_takes_runs(pkv_sched_cache(e->sched)) ||
+        (sum == room && row->reserved_slots >= 0 && row->internal_slots >= 0))
+        return 0;
+    return pkv_fail(err, PKV_ERR_AUDIT, "E4: %" PRId64 " positions stored, %" PRId64 " reserved and %"
+                    PRId64 " never used in room for %" PRId64, row->stored_tokens,
+                    row->reserved_slots, row->internal_slots, room);
+}
+
 static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
     if (!e->config.check)
@@ -211,6 +235,8 @@ static int check(const struct pkv_engine *e, const struct pkv_plan *plan, struct
     if (e->row.stored_tokens > room)
         return pkv_fail(err, PKV_ERR_AUDIT, "E3: %" PRId64 " positions stored in room for %" PRId64,
                         e->row.stored_tokens, room);
+    if (check_waste(e, room, err) < 0)
+        return -1;
     return pkv_sched_check(e->sched, err);
 }
 
@@ -235,6 +261,7 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
         return -1;
     settle_left(e, plan);
     fill_planned(e, plan, evicted_before);
+    fill_waste(e, plan);
     count_plan(e, plan);
     e->row.dur_ns = duration(e, plan);
     if (e->figures.outcome == PKV_OUTCOME_STUCK)

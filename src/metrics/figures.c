@@ -45,6 +45,9 @@ int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pk
     f->stored_time += row->stored_tokens * dur;
     f->running_time += row->running * dur;
     f->waiting_time += row->waiting * dur;
+    f->reserved_time += row->reserved_slots * dur;
+    f->internal_time += row->internal_slots * dur;
+    f->external_time += row->external_slots * dur;
     f->rows_time += dur;
     f->limit_time[row->limit] += dur;
     raise_to(&f->peak_used, row->used_blocks);
@@ -145,6 +148,9 @@ static void read_means(const struct figures *f, const struct pkv_summary *s, uin
     __int128 time = s->makespan_ns, blocks = s->engine.cache.num_blocks;
     m->used_frac = (struct ratio){f->used_time, time * blocks};
     m->slot_use_frac = (struct ratio){f->stored_time, time * blocks * block_size};
+    m->reserved_frac = (struct ratio){f->reserved_time, time * blocks * block_size};
+    m->internal_frac = (struct ratio){f->internal_time, time * blocks * block_size};
+    m->external_frac = (struct ratio){f->external_time, time * blocks * block_size};
     m->running = (struct ratio){f->running_time, time};
     m->waiting = (struct ratio){f->waiting_time, time};
     m->requests_per_s = per_second(s->engine.completed, s->makespan_ns);
@@ -190,6 +196,9 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     read_means(f, out, block_size, means);
     out->mean_used_frac = divide(means->used_frac);
     out->mean_slot_use_frac = divide(means->slot_use_frac);
+    out->waste_reserved_frac = divide(means->reserved_frac);
+    out->waste_internal_frac = divide(means->internal_frac);
+    out->waste_external_frac = divide(means->external_frac);
     out->mean_running = divide(means->running);
     out->mean_waiting = divide(means->waiting);
     out->requests_per_s = divide(means->requests_per_s);

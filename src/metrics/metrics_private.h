@@ -22,6 +22,7 @@ struct figures {
     struct pkv_histogram *ttft, *tpot, *itl, *max_gap, *e2e, *queue;   /* owned */
     /* Sums of value x dur_ns over the rows. */
     __int128 used_time, stored_time, running_time, waiting_time;
+    __int128 reserved_time, internal_time, external_time;
     __int128 rows_time, limit_time[PKV_LIMIT_COUNT];
     uint64_t peak_used, peak_waiting, peak_running;
     uint64_t good_requests, good_output_tokens;
@@ -36,6 +37,7 @@ struct exact_means {
     struct ratio used_frac, slot_use_frac, running, waiting;
     struct ratio requests_per_s, output_tokens_per_s;
     struct ratio limit_frac[PKV_LIMIT_COUNT];
+    struct ratio reserved_frac, internal_frac, external_frac;
     struct ratio good_requests_per_s, good_output_tokens_per_s;
 };
 

@@ -170,6 +170,16 @@ static void add_rates(struct pkv_text *t, const struct pkv_summary *s, const str
     end(t);
 }
 
+/* Shares of all slots of the pool, as mean.slot_use_frac is. */
+static void add_waste(struct pkv_text *t, const struct exact_means *m)
+{
+    begin(t, "waste");
+    ratio(t, "reserved_frac", m->reserved_frac);
+    ratio(t, "internal_frac", m->internal_frac);
+    ratio(t, "external_frac", m->external_frac);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -188,6 +198,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
     pkv_text_json(&t, info->scenario_sha256);
     top_key(&t, "outcome");
     pkv_text_json(&t, pkv_outcome_name(s->engine.outcome));
+    if (s->has_waste)
+        add_waste(&t, means);
     pkv_text_add(&t, "\n}\n");
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);

@@ -4,6 +4,9 @@
  * What the running ones may still come to need is summed up when a pass begins; a newcomer is
  * admitted if its own blocks to the end fit beside that. So nobody is ever preempted, as long as no
  * request produces more than its max_tokens.
+ *
+ * Under a layout of runs the run is the reservation, whatever max_tokens says: it is taken whole at
+ * the admission, so nothing is outstanding, and what this step takes is all there is to ask for.
  */
 #include "pagedkv/policy.h"
 
@@ -29,7 +32,7 @@ static void begin(const void *state, const struct pkv_sched_view *view, void *sc
     (void)state;
     struct pass *pass = scratch;
     pass->outstanding = 0;
-    for (size_t i = 0; i < view->num_running; i++) {
+    for (size_t i = 0; !view->takes_runs && i < view->num_running; i++) {
         const struct pkv_request *r = view->running[i];
         pass->outstanding += pkv_cache_need(view->cache, &r->seq, NULL, positions_to_end(view, r));
     }
@@ -42,7 +45,9 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
     (void)state;
     const struct pass *pass = scratch;
     uint32_t end = positions_to_end(view, c->request);
-    uint64_t need = pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
+    uint64_t need = view->takes_runs
+                        ? c->need_blocks
+                        : pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
     *need_blocks = need + pass->outstanding;
@@ -54,6 +59,8 @@ static void took(const void *state, const struct pkv_sched_view *view, void *scr
 {
     (void)state;
     struct pass *pass = scratch;
+    if (view->takes_runs)
+        return;
     uint32_t end = positions_to_end(view, c->request);
     pass->outstanding += pkv_cache_need(view->cache, &c->request->seq, NULL, end);
 }

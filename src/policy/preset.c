@@ -51,6 +51,21 @@ static const struct pkv_preset_setting mc_sf[] = {
     {"blocked_prefill", "stop"},
 };
 
+/* Orca's scheduler over the three ways of reserving that the paper on paging compares with. Nothing is
+ * shared between requests, so the key of the prefix cache stands beside those of the scheduler. */
+#define ORCA_CHOICES                                                                    \
+    {"order", "fcfs"}, {"admit", "reserve_max"}, {"on_blocked", "stop"},                \
+    {"preempt", "newest"}, {"on_preempt", "recompute"}, {"requeue", "front"},           \
+    {"grow", "one_by_one"}, {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"},   \
+    {"cache", "blocks"}, {"kv.prefix_cache", "false"}, {"watermark", "0"},              \
+    {"oversized", "reject"}
+
+static const struct pkv_preset_setting orca_max[] = {ORCA_CHOICES, {"layout", "contiguous_max"}};
+static const struct pkv_preset_setting orca_pow2[] = {ORCA_CHOICES, {"layout", "contiguous_pow2"}};
+static const struct pkv_preset_setting orca_oracle[] = {ORCA_CHOICES, {"layout", "contiguous_exact"}};
+
+#define ORCA_SOURCE "as Kwon et al., SOSP 2023, 6.1, describe it; not checked against a run"
+
 #define SETTINGS(array) .settings = array, .num_settings = sizeof array / sizeof array[0]
 
 static const struct pkv_preset presets[] = {
@@ -77,6 +92,18 @@ static const struct pkv_preset presets[] = {
      .summary = "hindsight: true lengths, shortest output first, memory checked at every future end",
      .source = "after MC-SF, arXiv 2502.07115, not checked against a run",
      SETTINGS(mc_sf)},
+    {.name = "orca-max",
+     .summary = "a run of max_model_len positions for every request, reserved to its end",
+     .source = ORCA_SOURCE,
+     SETTINGS(orca_max)},
+    {.name = "orca-pow2",
+     .summary = "a run for the prompt and the next power of two of the output",
+     .source = ORCA_SOURCE,
+     SETTINGS(orca_pow2)},
+    {.name = "orca-oracle",
+     .summary = "a run for the true length, known beforehand: the bound of reserving",
+     .source = ORCA_SOURCE,
+     SETTINGS(orca_oracle)},
 };
 
 enum { NUM_PRESETS = sizeof presets / sizeof presets[0] };
@@ -84,7 +111,8 @@ enum { NUM_PRESETS = sizeof presets / sizeof presets[0] };
 const struct pkv_preset *const *pkv_preset_list(size_t *out_num)
 {
     static const struct pkv_preset *const list[NUM_PRESETS] = {
-        &presets[0], &presets[1], &presets[2], &presets[3], &presets[4]};
+        &presets[0], &presets[1], &presets[2], &presets[3],
+        &presets[4], &presets[5], &presets[6], &presets[7]};
     *out_num = NUM_PRESETS;
     return list;
 }

@@ -22,6 +22,11 @@ static bool admits_by(const struct pkv_scenario *s, const char *name)
     return strcmp(s->sched.policies.admit->info.name, name) == 0;
 }
 
+static bool takes_runs(const struct pkv_scenario *s)
+{
+    return s->sched.policies.layout->create != NULL;
+}
+
 /* The chunk would fit: what else does the admit policy ask for? */
 static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
 {
@@ -49,7 +54,8 @@ static void add_reason(struct pkv_text *t, enum pkv_limit limit, const struct pk
         pkv_text_add(t, "nobody waited, but for the step under way");
         break;
     case PKV_LIMIT_BLOCKS:
-        pkv_text_add(t, "blocks: its next chunk did not fit");
+        pkv_text_add(t, takes_runs(s) ? "blocks: no run of them is long enough"
+                                      : "blocks: its next chunk did not fit");
         break;
     case PKV_LIMIT_BUDGET:
         pkv_text_add(t, "token budget: all ");
@@ -162,6 +168,8 @@ static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pk
 {
     switch (cause) {
     case PKV_LIMIT_BLOCKS:
+        if (takes_runs(s))
+            pkv_text_add(t, "layout: paged, which needs no runs; or ");
         pkv_text_add(t, "a larger pool (num_blocks): the first in line waited for blocks");
         break;
     case PKV_LIMIT_GATE:

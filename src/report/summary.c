@@ -120,6 +120,20 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
     put(p, "", t);
 }
 
+/* Shares of the pool, on average over time. */
+static void add_waste(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    if (!s->has_waste)
+        return;
+    add_percent(t, s->waste_reserved_frac);
+    pkv_text_add(t, " of the pool reserved for later tokens, ");
+    add_percent(t, s->waste_internal_frac);
+    pkv_text_add(t, " never used within runs, ");
+    add_percent(t, s->waste_external_frac);
+    pkv_text_add(t, " free in runs too short for the first in line");
+    put(p, "waste", t);
+}
+
 static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
                        const char *why_no_hit)
 {
@@ -148,6 +162,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
     add_percent(t, s->mean_slot_use_frac);
     pkv_text_add(t, " filled");
     put(p, "blocks", t);
+    add_waste(p, t, s);
 }
 
 /* ---- latencies ---- */

@@ -287,7 +287,8 @@ int loader_give_preset(struct loader *l, const struct pkv_preset *preset, bool c
         char name[NAME_SIZE];
         enum key_id id;
 
-        snprintf(name, sizeof(name), "scheduler.%s", preset->settings[i].key);
+        snprintf(name, sizeof(name), "%s%s", strchr(preset->settings[i].key, '.') ? "" : "scheduler.",
+                 preset->settings[i].key);
         id = key_find(name);
         if (!choices && (id == KEY_ORDER || id == KEY_PREEMPT || id == KEY_REQUEUE ||
                          id == KEY_POLICY))

@@ -209,12 +209,12 @@ static int read_params(struct loader *l, struct pkv_err *err)
     return 0;
 }
 
-/* Fail at the most telling of the keys that were given. */
+/* Fail at the most telling of the keys that were given; what a preset says has no place of its own. */
 static int fail_at_given(const struct loader *l, const enum key_id *ids, size_t num,
                          const char *text, struct pkv_err *err)
 {
     for (size_t i = 0; i < num; i++)
-        if (l->given[ids[i]].source != KEY_NONE)
+        if (l->given[ids[i]].source != KEY_NONE && l->given[ids[i]].layer > LAYER_PRESET)
             return node_fail(l->given[ids[i]].node, err, "%s", text);
     return pkv_fail_at(err, l->path, 0, 0, "%s", text);
 }
@@ -257,6 +257,28 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+/* A layout of runs keeps nothing to share, and one that reserves the longest request must know it. */
+static int check_layout(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id cache[] = { KEY_PREFIX_CACHE, KEY_LAYOUT, KEY_PRESET };
+    static const enum key_id length[] = { KEY_LAYOUT, KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    const struct pkv_layout_ops *layout = c->policies.layout;
+    char text[160];
+
+    if (layout->create && c->prefix_cache) {
+        snprintf(text, sizeof(text), "layout: %s goes without a prefix cache; say kv.prefix_cache: "
+                 "false", layout->info.name);
+        return fail_at_given(l, cache, sizeof(cache) / sizeof(*cache), text, err);
+    }
+    if (layout->needs_max_model_len && c->max_model_len == 0) {
+        snprintf(text, sizeof(text), "layout: %s reserves max_model_len positions, and there is no "
+                 "scheduler.max_model_len", layout->info.name);
+        return fail_at_given(l, length, sizeof(length) / sizeof(*length), text, err);
+    }
+    return 0;
+}
+
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
 {
     for (int id = (int)first; id <= (int)last; id++)
@@ -267,7 +289,7 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

@@ -150,10 +150,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
 static uint32_t positions_at_once(const struct pkv_sched *s, const struct pkv_request *r,
                                   uint32_t num_positions)
 {
-    uint64_t end = sched_end_positions(s, r);
-    uint32_t blocks = pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens, (uint32_t)end,
-                                               s->max_model_len);
-    uint64_t reserved = (uint64_t)blocks * s->config.groups[0].block_size;
+    uint64_t reserved = (uint64_t)sched_run_blocks(s, r) * s->config.groups[0].block_size;
     if (reserved <= num_positions)
         return num_positions;
     return reserved < UINT32_MAX ? (uint32_t)reserved : UINT32_MAX;

@@ -87,6 +87,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_blocks = config->num_blocks,
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
+        .takes_runs = pkv_cache_takes_runs(s->cache),
         .seed = config->seed,
     };
     return s;
@@ -168,9 +169,25 @@ uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request
     return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
+uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens,
+                                    (uint32_t)sched_end_positions(s, r), s->max_model_len);
+}
+
+uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
+{
+    uint64_t num = 0;
+    for (size_t i = 0; i < s->num_running; i++)
+        num += sched_end_positions(s, s->running[i]);
+    return num;
+}
+
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
     uint64_t positions = sched_end_positions(s, r);
+    if (pkv_cache_takes_runs(s->cache))
+        return sched_run_blocks(s, r);
     if (s->config.policies.admit->positions_wanted) {
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
         positions = wanted > positions ? wanted : positions;
@@ -182,6 +199,17 @@ uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_t
 {
     uint32_t threshold = config->long_prefill_token_threshold;
     return threshold && num_tokens > threshold ? threshold : num_tokens;
+}
+
+static bool takes_too_much(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
+                           size_t size)
+{
+    uint64_t blocks = pkv_sched_peak_blocks(s, r);
+    if (blocks <= s->config.num_blocks)
+        return false;
+    snprintf(reason, size, "needs %s%" PRIu64 " blocks, the pool has %" PRIu32,
+             pkv_cache_takes_runs(s->cache) ? "a run of " : "", blocks, s->config.num_blocks);
+    return true;
 }
 
 /* Says why a request could never run; false when it could. */
@@ -204,13 +232,7 @@ static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r
                  first, s->max_budget);
         return true;
     }
-    uint64_t blocks = pkv_sched_peak_blocks(s, r);
-    if (blocks > s->config.num_blocks) {
-        snprintf(reason, size, "needs %" PRIu64 " blocks, the pool has %" PRIu32, blocks,
-                 s->config.num_blocks);
-        return true;
-    }
-    return false;
+    return takes_too_much(s, r, reason, size);
 }
 
 int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,

@@ -109,5 +109,7 @@ int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
 void sched_note_peak(struct pkv_request *r);
 /* Positions a request has when it ends by itself; what its tables are made for. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
+/* Blocks that the layout gives it at its admission; 0 = as it grows. */
+uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r);
 
 #endif
