@@ -1,6 +1,6 @@
 /*
  * test_audit.c - the engine's own invariants, broken by a sink in the middle of a run that is
- * checked: E1, E2 and E3 of engine.h.
+ * checked: E1 to E4 of engine.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +149,30 @@ START_TEST(e3_a_full_block_is_no_fault)
 }
 END_TEST
 
+static void promise_too_little(void)
+{
+    engine->row.reserved_slots = -1;
+}
+
+/* 12 positions in a run of one block of 16: 10 or 11 stored, 2 or 1 reserved, 4 never used. */
+START_TEST(e4_fewer_promised_than_stored)
+{
+    begin_run(&run, 4);
+    ask(&run, (struct asked){ .num_prompt = 10, .num_output = 3 });
+    pkv_policies_set(&run.config.sched.policies, PKV_CHOICE_LAYOUT,
+                     pkv_policy_find(PKV_CHOICE_LAYOUT, "contiguous_exact"));
+    run.config.sinks[0] = (struct pkv_sink){ .planned = on_planned };
+    sabotage = promise_too_little;
+    when = 1;
+    engine = pkv_engine_create(&run.config, &run.err);
+    ck_assert_ptr_nonnull(engine);
+    ck_assert_int_eq(pkv_engine_run(engine, &run.err), -1);
+    ck_assert_uint_eq(now, 1);
+    ck_assert_ptr_nonnull(strstr(run.err.text, "11 positions stored, -1 reserved and 4 never used"));
+    expect_id("E4");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("audit");
@@ -161,6 +185,7 @@ int main(void)
     tcase_add_test(tests, e2_a_block_that_is_held_in_the_end);
     tcase_add_test(tests, a_block_held_in_between_is_found_in_its_step);
     tcase_add_test(tests, e3_more_positions_than_room);
+    tcase_add_test(tests, e4_fewer_promised_than_stored);
     tcase_add_test(tests, e3_a_full_block_is_no_fault);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

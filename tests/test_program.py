@@ -25,7 +25,7 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "conform", "diff", "policies", "presets", "formats", "help")
+COMMANDS = ("run", "replay", "conform", "diff", "waste", "policies", "presets", "formats", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
@@ -175,7 +175,8 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual(facts["SUMMARY.JSON"], list(self.summary("out")))
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key != "waste"],
+                         list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
         self.assertLessEqual({event["kind"] for event in events}, set(kinds))
@@ -227,6 +228,7 @@ class Listings(ProgramCase):
     def test_presets(self):
         rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}
         self.assertLessEqual({"vllm", "vllm-0.19", "vllm-2025-09"}, rows.keys())
+        self.assertLessEqual({"orca-max", "orca-pow2", "orca-oracle"}, rows.keys())
         self.assertIn("48ebd6f2f", rows["vllm"]["source"])
         self.assertIn("2026-07-26", rows["vllm"]["source"])
         self.assertIn("67f3fb084", rows["vllm-2025-09"]["source"])
@@ -238,6 +240,82 @@ class Listings(ProgramCase):
         rows = json.loads(self.done("formats", "--json").stdout)
         self.assertLessEqual({"native", "mooncake", "azure", "burstgpt", "tokens"},
                              {row["name"] for row in rows})
+
+
+class Waste(ProgramCase):
+    """Runs of blocks, and what they waste, counted by hand."""
+
+    # 8 blocks of 4. a holds a run of 4 for 13 positions in steps 0 to 5; b one of 2 for 6 positions in
+    # steps 0 and 1; c wants 4 for 12 positions, and meanwhile the last 2 blocks are of no use.
+    TRACE = """\
+{"id": "a", "timestamp": 0, "input_length": 8, "output_length": 6, "max_tokens": 40}
+{"id": "b", "timestamp": 0, "input_length": 5, "output_length": 2, "max_tokens": 40}
+{"id": "c", "timestamp": 0, "input_length": 9, "output_length": 4, "max_tokens": 40}
+"""
+
+    def test_counted_apart(self):
+        self.write("scenario.yaml", SCENARIO.replace("preset: vllm", "preset: orca-oracle")
+                   .replace("title: eight", "title: runs of eight") + "  limit: 3\n")
+        self.write("trace.jsonl", self.TRACE)
+        text = self.done("run", "scenario.yaml", "--check", "-o", "out").stdout
+        rows = self.rows("out", "steps.csv")
+        self.assertEqual([row["used_blocks"] for row in rows], ["6", "6", "8", "8", "8", "8"])
+        self.assertEqual([row["limit"] for row in rows], ["2", "2", "1", "0", "0", "0"])
+        self.assertEqual([row["stored_tokens"] for row in rows],
+                         ["13", "15", "19", "21", "23", "25"])
+        # Positions promised: 19, 19, 25, 25, 25, 25 of 24, 24, 32, 32, 32, 32 held; 8 are free and of
+        # no use in steps 0 and 1. Of 6 x 32.
+        self.assertEqual(self.summary("out")["waste"], {
+            "reserved_frac": 0.114583333,    # 22 / 192
+            "internal_frac": 0.197916666,    # 38 / 192
+            "external_frac": 0.083333333})   # 16 / 192
+        self.assertEqual(list(self.summary("out"))[-1], "waste")
+        self.assertRegex(text, r"(?m)^waste +11\.5 % of the pool reserved for later tokens, 19\.8 %")
+        self.assertIn("no run of them is long enough", text)
+        self.assertIn("prefix_cache: false", self.read("out", "scenario.yaml").decode())
+
+    def test_paged_has_none(self):
+        self.small()
+        self.assertNotIn("waste", self.done("run", "scenario.yaml", "-o", "out").stdout)
+        self.assertNotIn("waste", self.summary("out"))
+
+    def test_traffic_without_limits(self):
+        self.write("trace.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                "2023-11-16 18:00:00.0000000,3,3\n"
+                                "2023-11-16 18:00:00.0100000,4,1\n"
+                                "2023-11-16 18:00:00.0200000,7,2\n")
+        flags = ("waste", "trace.csv", "--token-time", "10ms,1s", "--block-size", "4", "--fixed-max",
+                 "6")
+        figures = json.loads(self.done(*flags, "--json").stdout)
+        self.assertEqual((figures["rows"], figures["last_arrival_us"]), (3, 20_000))
+        self.assertEqual(figures["longer_than_fixed_max"], 1)
+        self.assertEqual(figures["tbt_10ms"]["peak_tokens_at_us"], 20_000)
+        self.assertEqual(figures["tbt_10ms"]["peak_tokens"], 12)
+        self.assertEqual(figures["tbt_10ms"]["mean_running"], 1.5)
+        self.assertEqual(figures["tbt_1s"]["peak_running"], 3)
+        text = self.done(*flags).stdout
+        self.assertRegex(text, r"(?m)^a token takes +10ms +1s$")
+        self.assertRegex(text, r"(?m)^requests at once, most +2 +3$")
+        self.assertRegex(text, r"(?m)^  reserved, true length +88\.57 %$")    # 31 / 35
+        plain = json.loads(self.done("waste", "trace.csv", "--json").stdout)
+        self.assertEqual([key for key in plain if key.startswith("tbt")],
+                         ["tbt_20ms", "tbt_50ms", "tbt_100ms"])
+        self.assertNotIn("reserve_fixed_max_used_fraction", plain["tbt_20ms"])
+
+    def test_refused(self):
+        self.small()
+        for args, words in (
+                (("trace.jsonl", "--token-time", "0"), "--token-time: '0' is not within 1 ns .. 1 h"),
+                (("trace.jsonl", "--token-time", "20ms,"), "--token-time: ''"),
+                (("trace.jsonl", "--token-time", "soon"), "--token-time: 'soon'"),
+                (("trace.jsonl", "--token-time", ",".join("1" * 17)), "more than 16 times"),
+                (("trace.jsonl", "--block-size", "2000000"), "--block-size: is not within"),
+                (("trace.jsonl", "--fixed-max", "5000000000"), "--fixed-max: is not within"),
+                (("nothing.csv",), "nothing.csv: "), ((), "TRACE is missing")):
+            with self.subTest(args):
+                result = self.call("waste", *args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(words, result.stderr)
 
 
 class Refused(ProgramCase):

@@ -63,6 +63,14 @@ static const struct wrong wrongs[] = {
     { SYNTHETIC "  aborts: {share: 0.5}\n", 6, 19, "traffic.aborts.max is missing" },
     { SYNTHETIC "  prefixes: {num: 2}\n", 6, 19, "traffic.prefixes.tokens.law is missing" },
     { MINIMAL "step_time: {model: fixed}\n", 3, 20, "step_time.ms is missing" },
+    /* contiguous layouts */
+    { MINIMAL "scheduler: {layout: contiguous_pow2}\n", 3, 21,
+      "layout: contiguous_pow2 goes without a prefix cache; say kv.prefix_cache: false" },
+    { "kv: {num_blocks: 5, prefix_cache: true}\nscheduler: {preset: orca-oracle}\n"
+      "traffic: {trace: t.jsonl}\n", 1, 35,
+      "layout: contiguous_exact goes without a prefix cache" },
+    { MINIMAL "scheduler: {preset: orca-max}\n", 3, 21,
+      "contiguous_max reserves max_model_len positions, and there is no scheduler.max_model_len" },
     /* types */
     { "kv: {num_blocks: many}\n", 1, 18, "kv.num_blocks: 'many' is not a whole number" },
     { "kv: {num_blocks: -5}\n", 1, 18, "'-5' is negative" },

@@ -210,6 +210,28 @@ class Traces(ProgramCase):
     def test_azure_conv(self):
         self.replay(*TRACES[2])
 
+    def check_waste(self, name, fixed_max):
+        """Figures of another program: integers equal, quotients to all their digits."""
+        with open(shared("data", "reference", "azure_concurrency.json"), encoding="utf-8") as file:
+            want = json.load(file)[name]
+        ours = json.loads(self.done(
+            "waste", shared("data", "traces", f"azure2023_{name}.csv"), "--token-time",
+            "20ms,50ms,100ms", "--fixed-max", str(fixed_max), "--json").stdout)
+        self.assertEqual((ours["rows"], ours["last_arrival_us"]),
+                         (want["rows"], want["last_arrival_us"]))
+        for key in ("tbt_20ms", "tbt_50ms", "tbt_100ms"):
+            self.assertEqual(ours[key].keys(), want[key].keys())
+            for figure, value in want[key].items():
+                with self.subTest(f"{name} {key} {figure}"):
+                    if isinstance(value, int):
+                        self.assertEqual(ours[key][figure], value)
+                    else:
+                        self.assertAlmostEqual(ours[key][figure], value, places=12)
+
+    def test_waste(self):
+        self.check_waste("code", 8192)
+        self.check_waste("conv", 16384)
+
     def test_packed_and_piped(self):
         name = shared("data", "traces", "azure2023_code.csv")
         with open(name, "rb") as file:

@@ -32,6 +32,60 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
                          const struct pkv_report_style *style, struct pkv_err *err);
 void pkv_report_free(char *text);
 
+/* What traffic would hold if every request ran as soon as it came: prefill takes no time, every token
+ * takes token_ns. A request of prompt c and output g that comes at a runs in [a, a + g token_ns),
+ * holds c tokens at first and one more after each token but the last. At equal times departures come
+ * first. An output of 0 is read as 1; aborts are not looked at. */
+#define PKV_MAX_TOKEN_TIMES 16u
+struct pkv_waste_config {
+    int64_t token_ns[PKV_MAX_TOKEN_TIMES];   /* [num_token_times], each > 0 */
+    size_t num_token_times;
+    uint32_t block_size;       /* of the paged layout; 1 .. 2^20 */
+    uint32_t fixed_max;        /* positions that a fixed reservation has; 0 = leave it out */
+};
+
+/* How memory is laid out, and what each request holds of it from its start to its end. */
+#define PKV_WASTE_LAYOUTS(X)                                                               \
+    X(PKV_WASTE_PAGED, "paged")    /* the blocks of what it has stored so far */           \
+    X(PKV_WASTE_ORACLE, "oracle")  /* c + g - 1 */                                         \
+    X(PKV_WASTE_POW2, "pow2_output")   /* c + the next power of two of g */                \
+    X(PKV_WASTE_FIXED, "fixed_max")    /* fixed_max, or c + g - 1 where that is more */
+enum pkv_waste_layout {
+#define PKV_ENUM(sym, word) sym,
+    PKV_WASTE_LAYOUTS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_WASTE_LAYOUT_COUNT
+};
+
+struct pkv_peak { uint64_t value; int64_t at_ns; };   /* the first time it is reached */
+
+/* What depends on the token time. */
+struct pkv_waste_sweep {
+    int64_t token_ns, end_ns;                /* the last departure */
+    struct pkv_peak running, tokens, blocks;
+    struct pkv_peak held[PKV_WASTE_LAYOUT_COUNT];   /* positions; of paged: blocks x block size */
+};
+
+/* Sums over requests of token times x positions; the used share of a layout is stored / held, and
+ * the mean of running is token_ns x num_tokens / end_ns. Exact. */
+struct pkv_waste {
+    struct pkv_waste_config config;
+    uint64_t num_rows, num_longer;           /* longer: than fixed_max */
+    int64_t last_arrival_ns;
+    uint64_t num_tokens;                     /* output */
+    pkv_i128 stored, held[PKV_WASTE_LAYOUT_COUNT];
+    struct pkv_waste_sweep sweeps[PKV_MAX_TOKEN_TIMES];
+};
+
+/* One pass over the source.
+ *   cost    O(output tokens) for each token time; memory O(most running at once)
+ *   errors  those of the source; PKV_ERR_INPUT beyond 64 bits of nanoseconds; PKV_ERR_MEMORY */
+int pkv_waste_measure(const struct pkv_source *source, const struct pkv_waste_config *config,
+                      struct pkv_waste *out, struct pkv_err *err);
+/* A table for people, name being the trace's; or JSON, times in microseconds. */
+char *pkv_waste_table(const struct pkv_waste *waste, const char *name, struct pkv_err *err);
+char *pkv_waste_json(const struct pkv_waste *waste, struct pkv_err *err);
+
 /* First difference and totals of two step logs or two request logs (CSV), or two engine logs. */
 struct pkv_diff_result { bool same; char *text; };   /* text owned: what to print */
 int pkv_diff(const char *a, const char *b, struct pkv_diff_result *out, struct pkv_err *err);
