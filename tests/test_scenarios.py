@@ -139,6 +139,42 @@ class Scenarios(ProgramCase):
                  f"up to {plain['peak']['waiting']} waiting",
                  f"first tokens after {plain['latency_ms']['ttft']['mean'] / 1e3:.1f} s")
 
+    def test_paging_vs_reservation(self):
+        name = "paging_vs_reservation.yaml"
+        paged = self.run_scenario(name)
+        tokens = paged["tokens"]
+        self.assertEqual((round(tokens["prompt"] / 1000), round(tokens["output"] / 1000)),
+                         (161, 338))
+        used, held = paged["mean"]["slot_use_frac"], paged["mean"]["used_frac"]
+        rows = {"vllm": f"{100 * used:.1f} - - - {paged['mean']['running']:.1f} 96.3 30.4"}
+        rates, outside = [], []
+        for preset, paper in (("orca-max", "20.4 7.0"), ("orca-pow2", "26.8 9.8"),
+                              ("orca-oracle", "38.2 13.6")):
+            run = self.run_scenario(name, "--set", "scheduler.preset=" + preset)
+            mean, waste = run["mean"], run["waste"]
+            shares = (mean["slot_use_frac"], *waste.values())
+            self.assertEqual(run["preemptions"], 0)
+            self.assertLess(sum(shares), 1)
+            # What is held is all of used, reserved and never used.
+            self.assertAlmostEqual(sum(shares[:3]), mean["used_frac"], places=6)
+            rows[preset] = " ".join(f"{100 * share:.1f}" for share in shares)
+            rows[preset] += f" {mean['running']:.1f} {paper}"
+            rates.append(f"{run['throughput']['requests_per_s']:.2f}")
+            outside.append(f"{100 * (shares[2] + shares[3]):.1f}")
+        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
+            table = {line.split()[1]: " ".join(line.split()[2:]) for line in file
+                     if re.match(r"#           (orca-|vllm )", line)}
+        self.assertEqual(table, rows)
+        again = self.run_scenario(name, "--set", "scheduler.watermark=0.05")
+        self.say(name, f"{100 * used / held:.1f} % of what it holds is used",
+                 f"serves {paged['throughput']['requests_per_s']:.2f} requests a second, the three "
+                 f"{rates[0]}, {rates[1]} and {rates[2]}.",
+                 f"{paged['preemptions']:,} preemptions, "
+                 f"{100 * tokens['recomputed'] / tokens['scheduled']:.1f} % of its tokens",
+                 f"leaves {again['preemptions']} preemptions and "
+                 f"{again['throughput']['requests_per_s']:.2f} requests a second",
+                 f"are {outside[0]}, {outside[1]} and {outside[2]} % here")
+
     def test_priority(self):
         name = "priority.yaml"
         summary = self.run_scenario(name)
