@@ -189,7 +189,15 @@ static const struct wrong wrongs[] = {
     { MINIMAL "scheduler: {lookahead_at_admission: true}\n", 3, 13, "is not in this version" },
     { MINIMAL "measure: {after: 1s}\n", 3, 1, "measure: is not in this version" },
     { MINIMAL "horizon: 10s\n", 3, 1, "horizon: is not in this version" },
-    { MINIMAL "vary: {kv.num_blocks: [1, 2]}\n", 3, 1, "vary: is not in this version" },
+    { MINIMAL "vary: [1]\n", 3, 7, "vary: keys with lists of values belong here" },
+    { MINIMAL "vary: {kv.num_blocks: 7}\n", 3, 23, "vary: kv.num_blocks: a list of values" },
+    { MINIMAL "vary: {kv.num_blocks: []}\n", 3, 23, "kv.num_blocks: the list of values is empty" },
+    { MINIMAL "vary:\n  kv.num_block: [1, 2]\n", 4, 3, "unknown key 'kv.num_block'; known in kv" },
+    { MINIMAL "vary:\n  kv.num_blocks: [1, ten]\n", 4, 22, "'ten' is not a whole number" },
+    { MINIMAL "vary: {scheduler.preempt: [newest, nearest]}\n", 3, 36, "'nearest'" },
+    { MINIMAL "vary: {horizon: [1s]}\n", 3, 8, "horizon: is not in this version" },
+    { MINIMAL "vary: {vary: [1]}\n", 3, 8, "a grid cannot be varied" },
+    { MINIMAL "vary: {kv: [1]}\n", 3, 13, "kv: keys belong here" },
     { SYNTHETIC "  sessions: {turns: 3}\n", 6, 3, "traffic.sessions: is not in this version" },
 };
 #define NUM_WRONGS ((int)(sizeof(wrongs) / sizeof(*wrongs)))

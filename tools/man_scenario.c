@@ -18,6 +18,11 @@ static const struct man_fact top[] = {
                   "types are not in this version"},
 };
 
+static const struct man_fact grid[] = {
+    {"vary", "{KEY: [VALUE, ...], ...}: dotted keys, each with the values that it takes in pagedkv "
+             "compare; a run leaves it aside"},
+};
+
 static const struct man_fact scheduler[] = {
     {"preset", "bundle of choices and switches; vllm"},
     {"policy", "fcfs or priority: another word for order, preempt and requeue at once"},
@@ -106,6 +111,7 @@ void man_scenario(struct pkv_text *out)
         choice(out, (enum pkv_choice)c);
     man_facts(out, "STEP TIME", "Keys below step_time:", FACTS(step_time));
     man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
+    man_facts(out, "GRID", NULL, FACTS(grid));
     man_facts(out, "TARGETS", "Keys below targets:", FACTS(targets));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-policies\\fR(1), "
                       "\\fBpagedkv\\-presets\\fR(1), \\fBpagedkv\\-files\\fR(5)\n");

@@ -73,6 +73,36 @@ int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_tr
                               struct pkv_err *err);
 void pkv_traffic_close(struct pkv_traffic *traffic);
 
+/* A grid: keys, each with the values it takes. Its configurations are all their combinations, the
+ * first key changing slowest; a configuration is the scenario with one value of each key, which
+ * wins over everything else that is said about it. */
+struct pkv_grid_axis {
+    char *key;               /* owned; dotted path */
+    char **values;           /* owned, [num_values]; as written */
+    size_t num_values;       /* 1 or more */
+};
+struct pkv_grid {
+    struct pkv_grid_axis *axes;        /* owned, [num_axes] */
+    size_t num_axes;                   /* 1 or more */
+    struct pkv_scenario **scenarios;   /* owned, [num], each owned: the configurations in order */
+    size_t num;                        /* 1 .. PKV_GRID_MAX */
+};
+#define PKV_GRID_MAX 4096u
+
+/* The grid of a scenario's `vary:`, a map of dotted keys to lists of values; every configuration is
+ * loaded, and so checked, as pkv_scenario_load() does.
+ *   varies   [num_varies] if there are any they stand for the whole of `vary:`: a key, its values
+ *            parted by commas (those in quotes or brackets part nothing), each written as that of a
+ *            setting; origin as for settings
+ *   errors   PKV_ERR_INPUT at the key or the value: unknown key, wrong value, an empty list, a key
+ *            twice, nothing to vary, more than PKV_GRID_MAX configurations; PKV_ERR_MEMORY */
+struct pkv_grid *pkv_grid_load(const char *path, const struct pkv_setting *settings,
+                               size_t num_settings, const struct pkv_setting *varies,
+                               size_t num_varies, struct pkv_err *err);
+void pkv_grid_destroy(struct pkv_grid *grid);
+/* Which of its values has a key in a configuration? */
+size_t pkv_grid_place(const struct pkv_grid *grid, size_t configuration, size_t axis);
+
 /* The settings file of a recorded engine log (NAME.config.json), read strictly. */
 struct pkv_recording {
     struct pkv_sched_config sched;

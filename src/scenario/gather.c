@@ -257,14 +257,14 @@ static bool is_verbatim(const char *name, const char *text)
            (strcmp(name, "step_time") == 0 && *text != '{');
 }
 
-int loader_give_text(struct loader *l, const char *name, const char *text, const char *origin,
-                     enum layer layer, struct pkv_err *err)
+struct node *loader_text_node(struct loader *l, const char *name, const char *text,
+                              const char *origin, struct pkv_err *err)
 {
     struct node *node = NULL;
     char *path = forest_copy(&l->forest, origin, strlen(origin), err);
 
     if (!path)
-        return -1;
+        return NULL;
     if (is_verbatim(name, text) || text[strspn(text, " \t")] == '\0') {
         node = node_scalar(&l->forest, path, NULL, text, strlen(text), err);
         if (node)
@@ -275,8 +275,16 @@ int loader_give_text(struct loader *l, const char *name, const char *text, const
 
             pkv_fail_at(err, origin, 0, 0, "%s: '%.60s' is not a value: %s", name, text, why.text);
         }
-        return -1;
+        return NULL;
     }
+    return node;
+}
+
+int loader_give_text(struct loader *l, const char *name, const char *text, const char *origin,
+                     enum layer layer, struct pkv_err *err)
+{
+    const struct node *node = loader_text_node(l, name, text, origin, err);
+
     return node ? loader_give(l, name, NULL, node, layer, err) : -1;
 }
 

@@ -35,6 +35,7 @@ enum key_kind {
     KIND_GPU_BLOCKS,
     KIND_SCHEDULING_POLICY,
     KIND_FULL_ISL,
+    KIND_VARY,        /* keys with lists of values; of a grid, not of a run */
     /* Known, but not in this version. */
     KIND_LATER,
     KIND_LATER_SWITCH  /* only false is */
@@ -190,7 +191,7 @@ enum key_kind {
     X(ITL_MS, "targets.itl_ms", .kind = KIND_MS, FIELD(target_itl_ns), RANGE(1, MAX_SPAN_NS))   \
     X(MEASURE, "measure", .kind = KIND_LATER, .hint = "figures cover the whole run")            \
     X(HORIZON, "horizon", .kind = KIND_LATER, .hint = "a run goes on to its end")               \
-    X(VARY, "vary", .kind = KIND_LATER, .hint = "run once for each value with --set")
+    X(VARY, "vary", .kind = KIND_VARY)
 
 enum key_id {
     KEY_NONE,

@@ -36,6 +36,11 @@ int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choic
     return &policies->on_blocked_param;
 }
 
+bool loader_is_of_file(const struct given *said)
+{
+    return said->layer == LAYER_FILE || (said->layer == LAYER_VARIED && said->node->line > 0);
+}
+
 static enum layer decider_layer(const struct loader *l, enum key_id decider)
 {
     enum layer trace = l->given[KEY_TRACE].layer, requests = l->given[KEY_REQUESTS].layer;
@@ -113,7 +118,7 @@ int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err)
         v.source = said->source;
         v.node = said->node;
         v.shown = said->shown;
-        v.folder = said->layer == LAYER_FILE ? l->folder : "";
+        v.folder = loader_is_of_file(said) ? l->folder : "";
         return value_read(&v, err);
     }
     if (key->standard) {

@@ -142,6 +142,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_GROUPS:     pkv_text_add(out, "[{type: full}]"); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
+    case KIND_VARY:
     case KIND_LATER: case KIND_LATER_SWITCH:
         PKV_UNREACHABLE("this key is not written");
     }
@@ -163,6 +164,7 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
         return true;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
+    case KIND_VARY:
     case KIND_LATER: case KIND_LATER_SWITCH:
         break;
     }

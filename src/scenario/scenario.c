@@ -30,7 +30,7 @@ static int keep_trace_place(const struct loader *l, struct pkv_err *err)
     const struct given *trace = &l->given[KEY_TRACE];
     struct pkv_scenario_private *kept = l->scenario->private_;
 
-    if (trace->source == KEY_NONE || trace->layer != LAYER_FILE)
+    if (trace->source == KEY_NONE || !loader_is_of_file(trace))
         return 0;
     kept->path = pkv_strdup(l->path, err);
     if (!kept->path)
@@ -95,29 +95,42 @@ struct pkv_scenario *scenario_create(struct pkv_err *err)
     return s;
 }
 
+int loader_gather(struct loader *l, const char *path, const struct pkv_setting *settings,
+                  size_t num_settings, struct pkv_err *err)
+{
+    l->path = l->folder = "";
+    if (path && give_file(l, path, err) < 0)
+        return -1;
+    return give_settings(l, settings, num_settings, err);
+}
+
+struct pkv_scenario *loader_make(struct loader *l, struct pkv_err *err)
+{
+    struct pkv_scenario *made = scenario_create(err);
+
+    l->scenario = made;
+    if (!made)
+        return NULL;
+    if (give_preset(l, err) < 0 || loader_read(l, KEY_NONE + 1, KEY_COUNT - 1, err) < 0 ||
+        keep_trace_place(l, err) < 0) {
+        pkv_scenario_destroy(made);
+        l->scenario = made = NULL;
+    } else {
+        close_up(l);
+    }
+    return made;
+}
+
 struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_setting *settings,
                                        size_t num_settings, struct pkv_err *err)
 {
-    struct loader l = { .path = "", .folder = "" };
-    int result = -1;
+    struct loader l = { .scenario = NULL };
+    struct pkv_scenario *made = NULL;
 
-    l.scenario = scenario_create(err);
-    if (!l.scenario)
-        return NULL;
-    if (path && give_file(&l, path, err) < 0)
-        goto out;
-    if (give_settings(&l, settings, num_settings, err) < 0 || give_preset(&l, err) < 0)
-        goto out;
-    if (loader_read(&l, KEY_NONE + 1, KEY_COUNT - 1, err) < 0 || keep_trace_place(&l, err) < 0)
-        goto out;
-    close_up(&l);
-    result = 0;
-out:
+    if (loader_gather(&l, path, settings, num_settings, err) == 0)
+        made = loader_make(&l, err);
     forest_finish(&l.forest);
-    if (result == 0)
-        return l.scenario;
-    pkv_scenario_destroy(l.scenario);
-    return NULL;
+    return made;
 }
 
 void pkv_scenario_destroy(struct pkv_scenario *s)

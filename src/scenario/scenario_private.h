@@ -20,6 +20,7 @@ enum layer {
     LAYER_FILE,
     LAYER_FLAG,       /* settings but for those of --set */
     LAYER_SET,
+    LAYER_VARIED,     /* a value of a grid */
     LAYER_FORCED      /* a preset that wins over a recording's own settings */
 };
 
@@ -62,8 +63,20 @@ int loader_give_text(struct loader *l, const char *name, const char *text, const
 int loader_give_preset(struct loader *l, const struct pkv_preset *preset, bool choices,
                        enum layer layer, struct pkv_err *err);
 
+/* The value that such a text is, not put anywhere. NULL with an error. */
+struct node *loader_text_node(struct loader *l, const char *name, const char *text,
+                              const char *origin, struct pkv_err *err);
+
+/* Everything that the file (NULL = none) and the settings say, put under its keys. */
+int loader_gather(struct loader *l, const char *path, const struct pkv_setting *settings,
+                  size_t num_settings, struct pkv_err *err);
+/* A scenario of what was gathered; l->scenario is not used. NULL with an error. */
+struct pkv_scenario *loader_make(struct loader *l, struct pkv_err *err);
+
 /* Read one key, or its default. Its decider must have been read. */
 int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err);
+/* Does the value stand in the file, so that its paths start there? */
+bool loader_is_of_file(const struct given *said);
 /* Read the keys first .. last and look at what fits only together. */
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err);
 
@@ -105,6 +118,7 @@ int value_read_preset(const struct value *v, struct pkv_err *err);
 int value_read_format(const struct value *v, struct pkv_err *err);
 int value_read_groups(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
+int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
 
 struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one full group */
 

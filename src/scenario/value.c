@@ -302,6 +302,7 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_GPU_BLOCKS:        return read_gpu_blocks(v, err);
     case KIND_SCHEDULING_POLICY: return value_read_scheduling_policy(v, err);
     case KIND_FULL_ISL:          return value_read_full_isl(v, err);
+    case KIND_VARY:              return value_read_vary(v, err);
     case KIND_LATER:
     case KIND_LATER_SWITCH:      return refuse_later(v, err);
     }
