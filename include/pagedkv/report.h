@@ -102,6 +102,47 @@ struct pkv_conform_config {
 int pkv_conform(const struct pkv_conform_config *config, struct pkv_diff_result *out,
                 struct pkv_err *err);
 
+/* ---- comparing configurations ---- */
+
+struct pkv_compare_config {
+    const struct pkv_grid *grid;      /* borrowed; outlives the comparison */
+    unsigned num_threads;             /* 1 or more; changes nothing in any result */
+    uint32_t num_seeds;               /* each configuration runs with seed, seed + 1, ...; 1 or more,
+                                       * and only 1 where the traffic is a trace */
+    bool check;                       /* recount invariants after every step */
+    bool (*should_stop)(void *ctx);   /* NULL = never; asked from any thread */
+    void (*progress)(void *ctx, size_t num_done, size_t num_runs);   /* NULL, or one call at a time */
+    void *ctx;
+};
+
+struct pkv_compare;
+/* Run every configuration of a grid on the same traffic, each opening its own, and gather their
+ * figures. Requests are compared with those of the first configuration row by row, for which each
+ * run under way, and the first one of each seed, keeps 8 bytes a request.
+ *   out_failed  which configuration an error is about; NULL is allowed. Of several errors the one
+ *               of the earliest run is told, whatever the number of threads
+ *   errors      as those of a run; PKV_ERR_INPUT also for several seeds of a trace or under a varied
+ *               traffic.seed, and for a trace that cannot be read more than once. A run that was
+ *               stopped or could not go on is no error */
+struct pkv_compare *pkv_compare_run(const struct pkv_compare_config *config, size_t *out_failed,
+                                    struct pkv_err *err);
+void pkv_compare_destroy(struct pkv_compare *compare);
+size_t pkv_compare_num_done(const struct pkv_compare *compare);   /* runs that ended by themselves */
+size_t pkv_compare_num_runs(const struct pkv_compare *compare);
+bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with nothing unfinished */
+
+/* The table for people: every figure of each configuration, its difference to the first one in %,
+ * the best marked with "*", and how many requests were better and worse. Over several seeds a figure
+ * is the mean with its 95 % interval (Student's t), and a difference that lies within the interval of
+ * the paired differences has a "~". Only configurations that came to their end can be best. */
+char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_report_style *style,
+                       struct pkv_err *err);
+/* The same as JSON. */
+char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err);
+/* compare.csv, one row a configuration, and compare.json into a directory that is there. Both take
+ * their names when both are written. errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
+int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,230 @@
+/*
+ * compare.c - figures side by side: means over seeds, differences to the first, the best.
+ *
+ * Differences are taken seed by seed: both configurations see the same traffic, so what the seed
+ * does to both is no noise between them. Sums run in the order of the seeds, so the same runs give
+ * the same digits.
+ */
+#include "report/compare_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TABLED 30u
+
+const struct figure_info figure_infos[FIGURE_COUNT] = {
+#define FIGURE_ROW(sym, name, heading, unit, better) [sym] = {name, heading, unit, better},
+    COMPARE_FIGURES(FIGURE_ROW)
+#undef FIGURE_ROW
+};
+
+static void put(struct run_figures *r, enum figure f, double value)
+{
+    r->has[f] = true;
+    r->values[f] = value;
+}
+
+static void put_mean(struct run_figures *r, enum figure f, const struct pkv_distribution *d)
+{
+    if (d->count > 0)
+        put(r, f, (double)d->sum / (double)d->count);
+}
+
+static void put_p99(struct run_figures *r, enum figure f, const struct pkv_distribution *d)
+{
+    if (d->count > 0)
+        put(r, f, (double)d->p99);
+}
+
+static void put_share(struct run_figures *r, enum figure f, uint64_t part, uint64_t whole)
+{
+    if (whole > 0)
+        put(r, f, (double)part / (double)whole);
+}
+
+static void put_goodput(struct run_figures *r, const struct pkv_summary *s)
+{
+    if (!s->has_targets)
+        return;
+    put_share(r, FIGURE_GOOD, s->good_requests, s->engine.arrived);
+    if (s->makespan_ns > 0)
+        put(r, FIGURE_GOODPUT, (double)s->good_requests * 1e9 / (double)s->makespan_ns);
+}
+
+void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    out->done = true;
+    out->outcome = e->outcome;
+    put(out, FIGURE_COMPLETED, (double)e->completed);
+    put(out, FIGURE_REJECTED, (double)e->rejected);
+    put(out, FIGURE_UNFINISHED, (double)e->unfinished);
+    put(out, FIGURE_PREEMPTIONS, (double)e->preemptions);
+    put_share(out, FIGURE_RECOMPUTED, e->recomputed_tokens, e->scheduled_tokens);
+    put(out, FIGURE_MAKESPAN, (double)s->makespan_ns);
+    put(out, FIGURE_OUTPUT, s->output_tokens_per_s);
+    put_goodput(out, s);
+    put_mean(out, FIGURE_TTFT_MEAN, &s->ttft);
+    put_p99(out, FIGURE_TTFT_P99, &s->ttft);
+    put_mean(out, FIGURE_TPOT_MEAN, &s->tpot);
+    put_p99(out, FIGURE_MAX_GAP_P99, &s->max_gap);
+    put_mean(out, FIGURE_E2E_MEAN, &s->e2e);
+    put_p99(out, FIGURE_E2E_P99, &s->e2e);
+    put_p99(out, FIGURE_QUEUE_P99, &s->queue);
+    put(out, FIGURE_USED, s->mean_used_frac);
+    put(out, FIGURE_SLOT_USE, s->mean_slot_use_frac);
+    put_share(out, FIGURE_HIT, e->hit_tokens, e->queried_tokens);
+}
+
+/* Critical values of Student's t, upper tail 0.025: NIST/SEMATECH e-Handbook of Statistical
+ * Methods, section 1.3.6.7.2. */
+double student_t975(uint64_t df)
+{
+    static const double values[TABLED + 1] = {
+        [1] = 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+        2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+        2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    static const struct { uint64_t df; double value; } wide[] = {
+        {100, 1.984}, {80, 1.990}, {60, 2.000}, {50, 2.009}, {40, 2.021}};
+    PKV_ASSERT(df > 0);
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+        if (df >= wide[i].df)
+            return wide[i].value;
+    return values[df < TABLED ? df : TABLED];
+}
+
+/* Mean of n numbers and half its interval; number i is that of `runs`, less that of `first`. */
+static void average(const struct run_figures *runs, const struct run_figures *first, uint32_t n,
+                    enum figure f, double *out_mean, double *out_half)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += runs[i].values[f] - (first ? first[i].values[f] : 0.0);
+    *out_mean = sum / n;
+    *out_half = 0;
+    if (n < 2)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        double off = runs[i].values[f] - (first ? first[i].values[f] : 0.0) - *out_mean;
+        squares += off * off;
+    }
+    *out_half = student_t975(n - 1) * sqrt(squares / (n - 1) / n);
+}
+
+static bool has_all(const struct run_figures *runs, uint32_t n, enum figure f)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!runs[i].done || !runs[i].has[f])
+            return false;
+    return true;
+}
+
+static void fill_difference(struct cell *cell, const struct cell *first, uint32_t num_seeds)
+{
+    bool from_zero = !(first->mean > 0 || first->mean < 0);
+    cell->has_diff = true;
+    cell->within_noise = num_seeds > 1 && cell->diff_half > 0 &&
+                         fabs(cell->diff) <= cell->diff_half;
+    cell->has_percent = !from_zero || !(cell->diff > 0 || cell->diff < 0);
+    if (cell->has_percent)
+        cell->percent = from_zero ? 0.0 : cell->diff / first->mean * 100.0;
+}
+
+static bool is_better(enum figure_better better, double a, double b)
+{
+    return better == BETTER_LOWER ? a < b : a > b;
+}
+
+/* The best ones, unless all that ended are the same. */
+static void mark_best(const struct pkv_compare *c, enum figure figure, struct cell *cells)
+{
+    enum figure_better better = figure_infos[figure].better;
+    size_t best = c->num;
+    bool differ = false;
+    for (size_t i = 0; i < c->num && better != BETTER_NEITHER; i++) {
+        if (!cells[i].has || strcmp(compare_outcome(c, i), "done") != 0)
+            continue;
+        if (best == c->num) {
+            best = i;
+        } else if (is_better(better, cells[i].mean, cells[best].mean)) {
+            best = i;
+            differ = true;
+        } else {
+            differ |= is_better(better, cells[best].mean, cells[i].mean);
+        }
+    }
+    for (size_t i = 0; i < c->num && differ; i++)
+        cells[i].best = cells[i].has && strcmp(compare_outcome(c, i), "done") == 0 &&
+                        !is_better(better, cells[best].mean, cells[i].mean);
+}
+
+void compare_column(const struct pkv_compare *c, enum figure figure, struct cell *out)
+{
+    for (size_t i = 0; i < c->num; i++) {
+        const struct run_figures *runs = &c->runs[i * c->num_seeds];
+        memset(&out[i], 0, sizeof out[i]);
+        out[i].has = has_all(runs, c->num_seeds, figure);
+        if (!out[i].has)
+            continue;
+        average(runs, NULL, c->num_seeds, figure, &out[i].mean, &out[i].half);
+        if (i == 0 || !out[0].has)
+            continue;
+        average(runs, c->runs, c->num_seeds, figure, &out[i].diff, &out[i].diff_half);
+        fill_difference(&out[i], &out[0], c->num_seeds);
+    }
+    mark_best(c, figure, out);
+}
+
+bool compare_has_column(const struct pkv_compare *c, const struct cell *cells)
+{
+    for (size_t i = 0; i < c->num; i++)
+        if (cells[i].has)
+            return true;
+    return false;
+}
+
+bool compare_is_done(const struct pkv_compare *c, size_t configuration)
+{
+    for (uint32_t i = 0; i < c->num_seeds; i++)
+        if (!c->runs[configuration * c->num_seeds + i].done)
+            return false;
+    return true;
+}
+
+const char *compare_outcome(const struct pkv_compare *c, size_t configuration)
+{
+    const struct run_figures *runs = &c->runs[configuration * c->num_seeds];
+    if (!compare_is_done(c, configuration))
+        return "not_run";
+    for (uint32_t i = 0; i < c->num_seeds; i++)
+        if (runs[i].outcome != PKV_OUTCOME_DONE)
+            return pkv_outcome_name(runs[i].outcome);
+    return pkv_outcome_name(PKV_OUTCOME_DONE);
+}
+
+bool compare_varies_traffic(const struct pkv_compare *c)
+{
+    for (size_t i = 0; i < c->grid->num_axes; i++)
+        if (strncmp(c->grid->axes[i].key, "traffic", strlen("traffic")) == 0 &&
+            c->grid->axes[i].num_values > 1)
+            return true;
+    return false;
+}
+
+size_t pkv_compare_num_done(const struct pkv_compare *compare)
+{
+    return compare->num_done;
+}
+
+size_t pkv_compare_num_runs(const struct pkv_compare *compare)
+{
+    return compare->num * compare->num_seeds;
+}
+
+bool pkv_compare_is_finished(const struct pkv_compare *compare)
+{
+    for (size_t i = 0; i < compare->num; i++)
+        if (strcmp(compare_outcome(compare, i), "done") != 0)
+            return false;
+    return true;
+}

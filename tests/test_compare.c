@@ -1,0 +1,445 @@
+/*
+ * test_compare.c - comparisons whose figures were worked out by hand.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "base/alloc.h"
+#include "report/compare_private.h"
+#include "scenario_fixture.h"
+
+/* One request of 8 prompt and 6 output tokens: the first step computes the prompt and gives the
+ * first token, five more give the rest. */
+#define SMALL                                                                        \
+    "kv: {block_size: 4, num_blocks: 8}\nstep_time: {model: fixed, ms: 1}\n"         \
+    "traffic: {requests: 1, prompt_tokens: 8, output_tokens: 6}\n"
+
+static struct pkv_grid *grid_of(const char *text)
+{
+    struct pkv_err err = {0};
+    struct pkv_grid *grid;
+
+    fixture_write("scenario.yaml", text);
+    grid = pkv_grid_load(fixture_path("scenario.yaml"), NULL, 0, NULL, 0, &err);
+    ck_assert_msg(grid != NULL, "%s:%d: %s", err.path, (int)err.line, err.text);
+    return grid;
+}
+
+static struct pkv_compare *compare_of(const struct pkv_grid *grid, unsigned threads,
+                                      uint32_t seeds)
+{
+    const struct pkv_compare_config config = {.grid = grid, .num_threads = threads,
+                                              .num_seeds = seeds, .check = true};
+    struct pkv_err err = {0};
+    struct pkv_compare *c = pkv_compare_run(&config, NULL, &err);
+
+    ck_assert_msg(c != NULL, "%s", err.text);
+    return c;
+}
+
+static void expect_has(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "no '%s' in\n%s", part, text);
+}
+
+/* Six steps of 1, 2 and 4 ms. */
+START_TEST(figures_by_hand)
+{
+    struct pkv_grid *grid = grid_of(SMALL "targets: {ttft_ms: 2}\nvary: {step_time.ms: [1, 2, 4]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    struct cell cells[3];
+
+    compare_column(c, FIGURE_MAKESPAN, cells);
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq(cells[i].mean, 6e6 * (1 << i));
+    ck_assert(cells[0].best && !cells[1].best && !cells[2].best && !cells[0].has_diff);
+    ck_assert_double_eq(cells[1].percent, 100);
+    ck_assert_double_eq(cells[2].percent, 300);
+    compare_column(c, FIGURE_OUTPUT, cells);       /* 1000, 500 and 250 a second */
+    ck_assert_double_eq(cells[0].mean, 1000);
+    ck_assert_double_eq(cells[1].percent, -50);
+    ck_assert_double_eq(cells[2].percent, -75);
+    ck_assert(cells[0].best);
+    compare_column(c, FIGURE_COMPLETED, cells);    /* all the same: none is the best */
+    ck_assert(!cells[0].best && !cells[1].best && cells[1].has_percent);
+    ck_assert_double_eq(cells[1].percent, 0);
+    compare_column(c, FIGURE_GOOD, cells);         /* first tokens after 1, 2 and 4 ms */
+    ck_assert(cells[0].best && cells[1].best && !cells[2].best);
+    ck_assert_double_eq(cells[2].percent, -100);
+    ck_assert_uint_eq(c->pairs[1].worse, 1);
+    ck_assert_uint_eq(c->pairs[2].better + c->pairs[2].same + c->pairs[2].lost, 0);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+START_TEST(json_by_hand)
+{
+    struct pkv_grid *grid = grid_of(SMALL "vary: {step_time.ms: [1, 2]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    struct pkv_err err = {0};
+    char *json = pkv_compare_json(c, &err);
+
+    expect_has(json, "\"seeds\": 1,\n  \"same_traffic\": true");
+    expect_has(json, "\"configuration\": 2, \"set\": {\"step_time.ms\": \"2\"}, \"outcome\": \"done\"");
+    expect_has(json, "\"makespan_ns\": {\"value\": 12000000, \"diff_percent\": 100, \"best\": false}");
+    expect_has(json, "\"e2e_mean_ms\": {\"value\": 6, \"diff_percent\": null, \"best\": true}");
+    expect_has(json, "\"good_frac\": {\"value\": null, \"diff_percent\": null, \"best\": false}");
+    expect_has(json, "\"worse\": 1, \"same\": 0, \"lost\": 0, \"gained\": 0, \"better_p50_ms\": null, "
+                     "\"worse_p50_ms\": 6}");
+    pkv_report_free(json);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+/* A pool of two blocks of 4 tokens rejects what a pool of eight completes. */
+START_TEST(lost_and_gained)
+{
+    struct pkv_grid *grid = grid_of(SMALL "vary: {kv.num_blocks: [8, 2, 8]}\n");
+    struct pkv_compare *c = compare_of(grid, 2, 1);
+    struct cell cells[3];
+
+    ck_assert_uint_eq(c->pairs[1].lost, 1);
+    ck_assert_uint_eq(c->pairs[1].gained + c->pairs[1].better + c->pairs[1].worse, 0);
+    ck_assert_uint_eq(c->pairs[2].same, 1);
+    compare_column(c, FIGURE_REJECTED, cells);     /* 0, 1, 0: from 0 there is no per cent */
+    ck_assert(cells[1].has_diff && !cells[1].has_percent && cells[2].has_percent);
+    ck_assert(cells[0].best && !cells[1].best && cells[2].best);
+    compare_column(c, FIGURE_E2E_MEAN, cells);     /* nothing completed, nothing to compare */
+    ck_assert(!cells[1].has && !cells[1].has_diff && cells[2].has_diff);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+/* ---- statistics, on runs made by hand ---- */
+
+#define SEEDS 3u
+
+static void fill_runs(struct run_figures *runs, const double *values, size_t num)
+{
+    memset(runs, 0, num * sizeof *runs);
+    for (size_t i = 0; i < num; i++) {
+        runs[i].done = runs[i].has[FIGURE_E2E_MEAN] = true;
+        runs[i].outcome = PKV_OUTCOME_DONE;
+        runs[i].values[FIGURE_E2E_MEAN] = values[i];
+    }
+}
+
+/* 10, 20, 30 have a deviation of 10, so half their interval is 4.303 x 10 / sqrt(3) = 24.8434. The
+ * others are above by 1, 2, 3 (2 +- 2.48434: may be noise) and by 2, 2, 2 (none at all). */
+START_TEST(intervals_by_hand)
+{
+    static const double values[] = { 10, 20, 30, 11, 22, 33, 12, 22, 32 };
+    struct run_figures runs[3 * SEEDS];
+    const struct pkv_compare c = { .num = 3, .num_seeds = SEEDS, .runs = runs };
+    struct cell cells[3];
+
+    fill_runs(runs, values, 3 * SEEDS);
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert_double_eq(cells[0].mean, 20);
+    ck_assert_double_eq_tol(cells[0].half, 24.843382, 1e-6);
+    ck_assert_double_eq(cells[1].percent, 10);
+    ck_assert_double_eq(cells[1].diff, 2);
+    ck_assert_double_eq_tol(cells[1].diff_half, 2.4843382, 1e-7);
+    ck_assert(cells[1].within_noise);
+    ck_assert_double_eq(cells[2].diff, 2);
+    ck_assert_double_eq(cells[2].diff_half, 0);
+    ck_assert(!cells[2].within_noise && cells[0].best && !cells[1].best);
+    runs[4].done = false;                            /* one seed less: nothing to say of it */
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert(!cells[1].has && cells[2].has);
+    ck_assert_str_eq(compare_outcome(&c, 1), "not_run");
+}
+END_TEST
+
+/* What ended before its time is never the best. */
+START_TEST(only_the_finished_are_best)
+{
+    static const double values[] = { 5, 3, 4 };
+    struct run_figures runs[3];
+    const struct pkv_compare c = { .num = 3, .num_seeds = 1, .runs = runs };
+    struct cell cells[3];
+
+    fill_runs(runs, values, 3);
+    runs[1].outcome = PKV_OUTCOME_STUCK;
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert(!cells[0].best && !cells[1].best && cells[2].best);
+    ck_assert_double_eq(cells[1].percent, -40);
+    ck_assert(!pkv_compare_is_finished(&c));
+}
+END_TEST
+
+/* NIST/SEMATECH e-Handbook, 1.3.6.7.2; between its rows the one with fewer degrees holds. */
+START_TEST(quantiles)
+{
+    static const struct { uint64_t df; double t; } known[] = {
+        { 1, 12.706 }, { 2, 4.303 }, { 9, 2.262 }, { 19, 2.093 }, { 29, 2.045 }, { 30, 2.042 },
+        { 39, 2.042 }, { 40, 2.021 }, { 60, 2.000 }, { 99, 1.990 }, { 100, 1.984 }, { 100000, 1.984 },
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        ck_assert_double_eq(student_t975(known[i].df), known[i].t);
+}
+END_TEST
+
+START_TEST(decimals)
+{
+    static const struct { double number; unsigned digits; const char *text; } known[] = {
+        { 0, 6, "0" }, { 0.5, 0, "1" }, { -0.25, 1, "-0.3" }, { 1234567, 3, "1234567" },
+        { 2.0000004, 6, "2" }, { -12.34, 4, "-12.34" }, { 0.999, 2, "1" }, { -1e-9, 4, "0" },
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        struct pkv_text t = {0};
+
+        add_decimal(&t, known[i].number, known[i].digits);
+        ck_assert_str_eq(t.text, known[i].text);
+        pkv_text_free(&t);
+    }
+}
+END_TEST
+
+/* ---- runs ---- */
+
+#define RANDOM                                                                              \
+    "kv: {block_size: 4, num_blocks: 40}\nstep_time: {model: fixed, ms: 1}\n"               \
+    "traffic:\n  requests: 60\n  arrivals: {law: poisson, rate_per_s: 200}\n"               \
+    "  prompt_tokens: {law: uniform, min: 4, max: 40}\n"                                    \
+    "  output_tokens: {law: uniform, min: 2, max: 30}\n"
+
+START_TEST(threads_change_nothing)
+{
+    struct pkv_grid *grid = grid_of(RANDOM "vary:\n  kv.num_blocks: [20, 30, 40, 50]\n"
+                                    "  scheduler.admit: [whole_prompt, first_chunk]\n");
+    struct pkv_err err = {0};
+    char *texts[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct pkv_compare *c = compare_of(grid, i == 2 ? 9 : i + 1, 5);
+
+        ck_assert(pkv_compare_is_finished(c));
+        ck_assert_uint_eq(pkv_compare_num_done(c), 40);
+        texts[i] = pkv_compare_json(c, &err);
+        pkv_compare_destroy(c);
+    }
+    ck_assert_str_eq(texts[0], texts[1]);
+    ck_assert_str_eq(texts[0], texts[2]);
+    for (int i = 0; i < 3; i++)
+        pkv_report_free(texts[i]);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+/* Three seeds from 1 on have the mean of seeds 1, 2 and 3 run one by one. */
+START_TEST(seeds_are_runs)
+{
+    struct pkv_grid *one_by_one = grid_of(RANDOM "vary: {traffic.seed: [1, 2, 3]}\n");
+    struct pkv_grid *grid = grid_of(RANDOM "vary: {kv.num_blocks: [40]}\n");
+    struct pkv_compare *single = compare_of(one_by_one, 1, 1), *c = compare_of(grid, 1, 3);
+    struct cell of_single[3], cell;
+
+    compare_column(single, FIGURE_E2E_MEAN, of_single);
+    compare_column(c, FIGURE_E2E_MEAN, &cell);
+    ck_assert_double_eq_tol(cell.mean, (of_single[0].mean + of_single[1].mean + of_single[2].mean) / 3,
+                            1e-3);
+    ck_assert(fabs(of_single[0].mean - of_single[1].mean) > 1 && cell.half > 0);
+    pkv_compare_destroy(c);
+    pkv_compare_destroy(single);
+    pkv_grid_destroy(grid);
+    pkv_grid_destroy(one_by_one);
+}
+END_TEST
+
+static const struct { const char *text; uint32_t seeds; const char *words; } refused[] = {
+    { MINIMAL "vary: {kv.num_blocks: [1, 2]}\n", 2, "several seeds are for synthetic traffic" },
+    { SMALL "vary: {traffic.seed: [1, 2]}\n", 2, "traffic.seed is varied" },
+    { SMALL "vary: {traffic.seed: [18446744073709551615]}\n", 2, "traffic.seed is varied" },
+    { "kv: {num_blocks: 9}\ntraffic: {trace: '-'}\nvary: {kv.num_blocks: [1, 2]}\n", 1,
+      "can be read only once" },
+    { MINIMAL "vary: {kv.num_blocks: [1, 2]}\n", 1, "cannot be opened" },
+};
+
+START_TEST(what_cannot_be_compared)
+{
+    struct pkv_grid *grid = grid_of(refused[_i].text);
+    const struct pkv_compare_config config = {.grid = grid, .num_threads = 2,
+                                              .num_seeds = refused[_i].seeds};
+    struct pkv_err err = {0};
+
+    ck_assert_ptr_null(pkv_compare_run(&config, NULL, &err));
+    ck_assert_int_eq(err.code, PKV_ERR_INPUT);
+    expect_has(err.text, refused[_i].words);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+#define ROW "{\"timestamp\": 0, \"input_length\": 8, \"output_length\": 400}\n"
+
+/* The second and the third trace are broken, and the third one sooner. */
+START_TEST(the_earliest_failure_is_told)
+{
+    struct pkv_grid *grid;
+
+    fixture_write("a", ROW ROW);
+    fixture_write("b", ROW "{\"timestamp\": 200, \"input_length\": 8}\n");
+    fixture_write("c", "{\"timestamp\": 0}\n");
+    grid = grid_of("kv: {num_blocks: 99}\ntraffic: {trace: a}\nvary: {traffic.trace: [a, b, c]}\n");
+    for (unsigned threads = 1; threads < 5; threads++) {
+        const struct pkv_compare_config config = {.grid = grid, .num_threads = threads,
+                                                  .num_seeds = 1};
+        struct pkv_err err = {0};
+        size_t failed = 99;
+
+        ck_assert_ptr_null(pkv_compare_run(&config, &failed, &err));
+        ck_assert_uint_eq(failed, 1);
+        ck_assert_str_eq(err.path, fixture_path("b"));
+        ck_assert_uint_eq(err.line, 2);
+    }
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+static bool stop_now(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+START_TEST(what_was_stopped_is_no_error)
+{
+    struct pkv_grid *grid = grid_of(SMALL "vary: {step_time.ms: [1, 2]}\n");
+    const struct pkv_compare_config config = {.grid = grid, .num_threads = 2, .num_seeds = 1,
+                                              .should_stop = stop_now};
+    const struct pkv_report_style style = {.width = 80};
+    struct pkv_err err = {0};
+    struct pkv_compare *c = pkv_compare_run(&config, NULL, &err);
+    char *text;
+
+    ck_assert_ptr_nonnull(c);
+    ck_assert_uint_eq(pkv_compare_num_done(c), 0);
+    ck_assert(!pkv_compare_is_finished(c));
+    text = pkv_compare_text(c, &style, &err);
+    expect_has(text, "   2! step_time.ms=2  NOT FINISHED (not_run)\n");
+    pkv_report_free(text);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+/* ---- the table ---- */
+
+START_TEST(table_by_hand)
+{
+    struct pkv_grid *grid = grid_of(SMALL "title: Slow steps\nvary: {step_time.ms: [2, 1, 4]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    const struct pkv_report_style plain = {.width = 80}, colour = {.width = 80, .colour = true};
+    struct pkv_err err = {0};
+    char *text = pkv_compare_text(c, &plain, &err), *coloured = pkv_compare_text(c, &colour, &err);
+
+    expect_has(text, "Slow steps\ncompared    3 configurations on the same traffic\n");
+    expect_has(text, "   1  step_time.ms=2\n   2  step_time.ms=1\n   3  step_time.ms=4\n");
+    expect_has(text, "   1  12.0 ms               500");
+    expect_has(text, "   2   6.0 ms  -50.0 % *  1,000 +100.0 % *");
+    expect_has(text, "   3  24.0 ms +100.0 %      250  -50.0 %");
+    expect_has(text, "   2  1 by 6.0 ms          0                    0           0        0\n");
+    ck_assert_ptr_null(strstr(text, "\033"));
+    expect_has(coloured, "\033[32m 6.0 ms  -50.0 % *\033[0m");
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        ck_assert_uint_le(strcspn(line, "\n"), 80);
+    pkv_report_free(text);
+    pkv_report_free(coloured);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+START_TEST(a_narrow_page_is_kept_to)
+{
+    struct pkv_grid *grid = grid_of(SMALL "title: A title that is longer than the page is wide, too\n"
+                                    "vary: {step_time.ms: [2, 1, 4]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    const struct pkv_report_style narrow = {.width = 40};
+    struct pkv_err err = {0};
+    char *text = pkv_compare_text(c, &narrow, &err);
+
+    expect_has(text, "   2  1 by 6.0 ms better, 0 worse, 0\n      same, 0 lost, 0 gained\n");
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        ck_assert_uint_le(strcspn(line, "\n"), 40);
+    pkv_report_free(text);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
+/* ---- without memory ---- */
+
+/* Everything from the file to the table; false when memory was short. */
+static bool whole_way(void)
+{
+    const struct pkv_setting vary = { "kv.num_blocks", "8,9", "--vary" };
+    const struct pkv_report_style style = {.width = 80};
+    struct pkv_err err = {0};
+    struct pkv_grid *grid = pkv_grid_load(fixture_path("scenario.yaml"), NULL, 0, &vary, 1, &err);
+    const struct pkv_compare_config config = {.grid = grid, .num_threads = 2, .num_seeds = 2};
+    struct pkv_compare *c = grid ? pkv_compare_run(&config, NULL, &err) : NULL;
+    char *text = c ? pkv_compare_text(c, &style, &err) : NULL;
+    int written = text ? pkv_compare_write(c, fixture_path(NULL), &err) : -1;
+
+    ck_assert_int_eq(err.code, written == 0 ? PKV_ERR_NONE : PKV_ERR_MEMORY);
+    pkv_report_free(text);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+    return written == 0;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    uint64_t n = 0;
+    bool done = false;
+
+    fixture_write("scenario.yaml", SMALL);
+    while (!done) {
+        ck_assert_uint_lt(n, 100000);
+        pkv_alloc_fail_at(++n, _i);
+        done = whole_way() && (pkv_alloc_fail_at(0, 0), true);
+        pkv_alloc_fail_at(0, 0);
+    }
+    ck_assert_uint_gt(n, 100);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("compare");
+    TCase *tests = tcase_create("compare");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tests, fixture_begin, fixture_end);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, figures_by_hand);
+    tcase_add_test(tests, json_by_hand);
+    tcase_add_test(tests, lost_and_gained);
+    tcase_add_test(tests, intervals_by_hand);
+    tcase_add_test(tests, only_the_finished_are_best);
+    tcase_add_test(tests, quantiles);
+    tcase_add_test(tests, decimals);
+    tcase_add_test(tests, threads_change_nothing);
+    tcase_add_test(tests, seeds_are_runs);
+    tcase_add_loop_test(tests, what_cannot_be_compared, 0, sizeof refused / sizeof refused[0]);
+    tcase_add_test(tests, the_earliest_failure_is_told);
+    tcase_add_test(tests, what_was_stopped_is_no_error);
+    tcase_add_test(tests, table_by_hand);
+    tcase_add_test(tests, a_narrow_page_is_kept_to);
+    tcase_add_loop_test(tests, every_allocation_may_fail, 0, 2);
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
