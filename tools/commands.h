@@ -9,6 +9,7 @@
 
 extern const struct cli_command cli_run;
 extern const struct cli_command cli_replay;
+extern const struct cli_command cli_compare;
 extern const struct cli_command cli_conform;
 extern const struct cli_command cli_diff;
 extern const struct cli_command cli_waste;

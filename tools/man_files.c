@@ -109,6 +109,37 @@ static const struct man_fact summary[] = {
               "free while the first in line found no run long enough"},
 };
 
+static const struct man_fact compare[] = {
+    {"configuration", "its number, from 1, and behind it the value of each varied key"},
+    {"outcome", "done, stuck or livelock, as in summary.json; not_run: interrupted before its end"},
+    {"completed", "requests that got all their tokens"},
+    {"rejected", "requests that could never run"},
+    {"unfinished", "requests still live when the run ended"},
+    {"preemptions", "in the whole run"},
+    {"recomputed_frac", "share of the scheduled tokens that had been computed before"},
+    {"makespan_ns", "from the first arrival to the end of the last step"},
+    {"output_tokens_per_s", "over the makespan"},
+    {"good_frac", "share of the requests within the targets; only with targets"},
+    {"good_requests_per_s", "the same over the makespan"},
+    {"ttft_mean_ms", "arrival to first token"},
+    {"ttft_p99_ms", "99th percentile of it"},
+    {"tpot_mean_ms", "mean time between the tokens of a completed request"},
+    {"max_gap_p99_ms", "99th percentile of the largest gap of each request"},
+    {"e2e_mean_ms", "arrival to last token"},
+    {"e2e_p99_ms", "99th percentile of it"},
+    {"queue_p99_ms", "arrival to first admission, 99th percentile"},
+    {"used_frac", "share of blocks held, weighted by time"},
+    {"slot_use_frac", "share of all positions of the pool that are stored, weighted by time"},
+    {"hit_frac", "share of the tokens looked up at first admissions that were found"},
+    {"better", "requests that took less from arrival to end than in configuration 1"},
+    {"worse", "requests that took more"},
+    {"same", "requests that took as long"},
+    {"lost", "requests completed in configuration 1 and not here"},
+    {"gained", "requests completed here and not in configuration 1"},
+    {"better_p50_ms", "by how much the better ones were better, in the median"},
+    {"worse_p50_ms", "the same of the worse ones"},
+};
+
 #define FACTS(array) array, sizeof array / sizeof *array
 
 void man_files(struct pkv_text *out)
@@ -130,6 +161,12 @@ void man_files(struct pkv_text *out)
               "2^-10 too large.", FACTS(summary));
     pkv_text_add(out, ".SH SCENARIO.YAML\n");
     man_line(out, "The scenario with every key written out; running it gives the same files.");
+    man_facts(out, "COMPARE.CSV", "Of pagedkv compare: one row a configuration. Each figure is "
+              "followed by NAME_diff_percent, the difference to configuration 1 (empty when that is 0 "
+              "and this is not), and NAME_best, 1 at the best ones. With --seeds figures and counts of "
+              "requests are means and sums over the seeds, and NAME_half95, half the 95 % interval, "
+              "NAME_diff and NAME_diff_half95, the mean difference seed by seed with its interval, "
+              "stand among them. compare.json has the same.", FACTS(compare));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-replay\\fR(1), "
                       "\\fBpagedkv\\-scenario\\fR(5)\n");
 }
