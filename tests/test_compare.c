@@ -83,7 +83,7 @@ START_TEST(json_by_hand)
     struct pkv_err err = {0};
     char *json = pkv_compare_json(c, &err);
 
-    expect_has(json, "\"seeds\": 1,\n  \"same_traffic\": true");
+    expect_has(json, "\"seeds\": 1,\n  \"batches\": 0,\n  \"same_traffic\": true");
     expect_has(json, "\"configuration\": 2, \"set\": {\"step_time.ms\": \"2\"}, \"outcome\": \"done\"");
     expect_has(json, "\"makespan_ns\": {\"value\": 12000000, \"diff_percent\": 100, \"best\": false}");
     expect_has(json, "\"e2e_mean_ms\": {\"value\": 6, \"diff_percent\": null, \"best\": true}");
@@ -154,6 +154,55 @@ START_TEST(intervals_by_hand)
     compare_column(&c, FIGURE_E2E_MEAN, cells);
     ck_assert(!cells[1].has && cells[2].has);
     ck_assert_str_eq(compare_outcome(&c, 1), "not_run");
+}
+END_TEST
+
+/* Arrivals from 0 to 19: the stretches are 0 .. 9 and 10 .. 19. */
+START_TEST(batches_by_hand)
+{
+    const int64_t none = PKV_NO_TIME;
+    struct request_times rows[] = { { 0, { 1, none, 10 } }, { 9, { 3, none, 20 } },
+                                    { 10, { 5, none, none } }, { 19, { 8, 2, 50 } } };
+    struct request_times others[] = { { 0, { 1, none, 10 } }, { 9, { 3, none, 20 } } };
+    const struct run_times times = { rows, 4, 4 }, fewer = { others, 2, 2 };
+    struct batch out[2] = { { .has = { false } } };
+
+    batches_read(out, 2, &times, &fewer);
+    ck_assert(!out[0].has[TIME_TTFT]);
+    batches_read(out, 2, &times, &times);
+    ck_assert_double_eq(out[0].means[TIME_TTFT], 2);
+    ck_assert_double_eq(out[1].means[TIME_TTFT], 6.5);
+    ck_assert(!out[0].has[TIME_TPOT] && out[1].has[TIME_TPOT]);
+    ck_assert_double_eq(out[0].means[TIME_E2E], 15);
+    ck_assert_double_eq(out[1].means[TIME_E2E], 50);
+}
+END_TEST
+
+/* Means of 10, 20 and of 11, 23: the differences 1 and 3 have a deviation of sqrt(2), so half their
+ * interval is 12.706 x sqrt(2) / sqrt(2). Above by 8 and 8 there is no doubt. */
+START_TEST(intervals_over_batches)
+{
+    static const double values[] = { 15, 18, 24 }, means[] = { 10, 20, 11, 23, 18, 28 };
+    struct run_figures runs[3];
+    struct batch batches[6] = { { .has = { false } } };
+    const struct pkv_compare c = { .num = 3, .num_seeds = 1, .runs = runs, .num_batches = 2,
+                                   .batches = batches };
+    struct cell cells[3];
+
+    fill_runs(runs, values, 3);
+    for (int i = 0; i < 6; i++) {
+        batches[i].has[TIME_E2E] = true;
+        batches[i].means[TIME_E2E] = means[i];
+    }
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert_double_eq(cells[1].mean, 18);
+    ck_assert_double_eq(cells[1].percent, 20);
+    ck_assert_double_eq_tol(cells[0].half, 12.706 * 5, 1e-9);
+    ck_assert_double_eq_tol(cells[1].diff_half, 12.706, 1e-9);
+    ck_assert(cells[1].within_noise && cells[2].has_diff_half && !cells[2].within_noise);
+    batches[3].has[TIME_E2E] = false;
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert(!cells[1].has_half && !cells[1].has_diff_half && !cells[1].within_noise);
 }
 END_TEST
 
@@ -385,7 +434,8 @@ static bool whole_way(void)
     const struct pkv_report_style style = {.width = 80};
     struct pkv_err err = {0};
     struct pkv_grid *grid = pkv_grid_load(fixture_path("scenario.yaml"), NULL, 0, &vary, 1, &err);
-    const struct pkv_compare_config config = {.grid = grid, .num_threads = 2, .num_seeds = 2};
+    const struct pkv_compare_config config = {.grid = grid, .num_threads = 2,
+                                              .num_seeds = 1, .num_batches = 3};
     struct pkv_compare *c = grid ? pkv_compare_run(&config, NULL, &err) : NULL;
     char *text = c ? pkv_compare_text(c, &style, &err) : NULL;
     int written = text ? pkv_compare_write(c, fixture_path(NULL), &err) : -1;
@@ -426,6 +476,8 @@ int main(void)
     tcase_add_test(tests, json_by_hand);
     tcase_add_test(tests, lost_and_gained);
     tcase_add_test(tests, intervals_by_hand);
+    tcase_add_test(tests, batches_by_hand);
+    tcase_add_test(tests, intervals_over_batches);
     tcase_add_test(tests, only_the_finished_are_best);
     tcase_add_test(tests, quantiles);
     tcase_add_test(tests, decimals);

@@ -144,6 +144,33 @@ class Compare(ProgramCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("several seeds are for synthetic traffic", result.stderr)
 
+    def test_batches(self):
+        """Mean latencies of a trace have intervals from its stretches of time, by default twenty."""
+        times = [i * 10 for i in range(40)]
+        self.write("trace.jsonl", "".join(
+            f'{{"timestamp": {t}, "input_length": {4 + i % 7}, "output_length": {1 + i % 5}}}\n'
+            for i, t in enumerate(times)))
+        for batches in (20, 4):
+            flags = ("--batches", str(batches)) if batches != 20 else ()
+            self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=8,4", *flags, "-q", "-o", "out")
+            rows = self.rows("out", "compare.csv")
+            self.done("run", "scenario.yaml", "-q", "-o", "run")
+            sums = [[] for _ in range(batches)]
+            for r in self.rows("run", "requests.csv"):
+                came = int(r["arrival_ns"])
+                sums[came * batches // 390000001].append((int(r["finish_ns"]) - came) / 1e6)
+            means = [sum(s) / len(s) for s in sums]
+            mean = sum(means) / batches
+            spread = (sum((m - mean) ** 2 for m in means) / (batches - 1)) ** .5
+            quantile = {20: 2.093, 4: 3.182}[batches]
+            self.assertAlmostEqual(float(rows[0]["e2e_mean_ms_half95"]),
+                                   quantile * spread / batches ** .5, places=5)
+            self.assertEqual(rows[0]["makespan_ns_half95"], "")
+        text = self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=8,4").stdout
+        self.assertIn(" +-", text)
+        text = self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=8,4", "--batches", "1")
+        self.assertNotIn("+-", text.stdout)
+
     def test_unfinished(self):
         """A configuration that gets stuck is shown, never best, and the status tells."""
         result = self.call("compare", "scenario.yaml", "--vary", "kv.num_blocks=8,3", "--set",
@@ -173,12 +200,12 @@ class Compare(ProgramCase):
         """Its names are the columns of compare.csv, in their order."""
         section = self.done("--man", "files").stdout.split(".SH COMPARE.CSV\n")[1].split(".SH ")[0]
         named = [name.replace("\\-", "-") for name in re.findall(r"\\fB(.*?)\\fR", section)]
-        for seeds in ("1", "2"):
-            self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", "--seeds", seeds, "-q",
-                      "-o", "out")
+        for flags in ((), ("--seeds", "2"), ("--batches", "5")):
+            self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", *flags, "-q", "-o",
+                      "out")
             columns = list(self.rows("out", "compare.csv")[0])
             self.assertEqual(columns.pop(1), "kv.num_blocks")
-            extras = ("_diff_percent", "_best") + ("_half95", "_diff") * (seeds == "2")
+            extras = ("_diff_percent", "_best") + ("_half95", "_diff") * (len(flags) > 0)
             self.assertEqual([c for c in columns if not c.endswith(extras)], named)
 
     def test_examples(self):
@@ -193,7 +220,7 @@ class Compare(ProgramCase):
         with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
             named = set(re.findall(r"`(?:-\w`, `)?(--[\w-]+)", file.read()))
         flags = re.findall(r"^  (?:-\w, |    )(--[\w-]+)", self.done("compare", "--help").stdout, re.M)
-        self.assertLessEqual({"--vary", "--seeds", "--jobs", "--json"}, set(flags))
+        self.assertLessEqual({"--vary", "--seeds", "--batches", "--jobs", "--json"}, set(flags))
         self.assertLessEqual(set(flags) - {"--help"}, named)
 
 

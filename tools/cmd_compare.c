@@ -14,11 +14,12 @@
 #define SECOND_NS INT64_C(1000000000)
 #define MAX_THREADS 1024u
 #define MAX_SEEDS 100000u
+#define TRACE_BATCHES 20u
 
 struct values {
     struct cli_session_options session;   /* the first: --set writes into it */
     struct cli_settings varies;           /* owned */
-    uint64_t jobs, seeds;                 /* 0 = not given */
+    uint64_t jobs, seeds, batches;        /* 0 = not given */
     bool json;
 };
 
@@ -50,6 +51,12 @@ static int apply_seeds(void *values, const char *arg, struct pkv_err *err)
     return take_up_to(&((struct values *)values)->seeds, "--seeds", arg, MAX_SEEDS, err);
 }
 
+static int apply_batches(void *values, const char *arg, struct pkv_err *err)
+{
+    return take_up_to(&((struct values *)values)->batches, "--batches", arg,
+                      PKV_COMPARE_MAX_BATCHES, err);
+}
+
 static const struct cli_option options[] = {
     {.name = "vary", .arg = "KEY=V1,V2", .fallback = "the scenario's vary:",
      .help = "a key of the scenario and the values it takes; may be given many times, and then "
@@ -58,6 +65,9 @@ static const struct cli_option options[] = {
     {.name = "seeds", .arg = "N", .fallback = "1", .help = "run each configuration N times on "
      "synthetic traffic, with seeds seed to seed + N - 1; figures are means with 95 % intervals",
      .kind = CLI_APPLY, .apply = apply_seeds},
+    {.name = "batches", .arg = "N", .fallback = "20 for a trace, else 1", .help = "with one seed, cut "
+     "the time of the arrivals into N equal stretches; the means over them give mean latencies a 95 % "
+     "interval (1: none)", .kind = CLI_APPLY, .apply = apply_batches},
     {.name = "jobs", .letter = 'j', .arg = "N", .fallback = "one for each processor",
      .help = "runs side by side; changes nothing in the results", .kind = CLI_APPLY,
      .apply = apply_jobs},
@@ -122,6 +132,12 @@ static void say_configuration(const struct pkv_grid *grid, size_t configuration)
     pkv_text_free(&t);
 }
 
+/* Requests of a trace come but once, so its parts stand for repetitions. */
+static uint32_t num_batches(const struct values *v, const struct pkv_grid *grid)
+{
+    return v->batches > 0 ? (uint32_t)v->batches : grid->scenarios[0]->is_trace ? TRACE_BATCHES : 1;
+}
+
 static struct pkv_compare *run_all(const struct values *v, const struct pkv_grid *grid,
                                    struct pkv_err *err)
 {
@@ -131,6 +147,7 @@ static struct pkv_compare *run_all(const struct values *v, const struct pkv_grid
         .grid = grid,
         .num_threads = (unsigned)(v->jobs > 0 ? v->jobs : num_processors()),
         .num_seeds = (uint32_t)(v->seeds > 0 ? v->seeds : 1),
+        .num_batches = num_batches(v, grid),
         .check = v->session.check,
         .should_stop = should_stop,
         .progress = show_progress,
@@ -240,7 +257,8 @@ const struct cli_command cli_compare = {
         "stands how many requests were better and worse off, from arrival to end, than the same "
         "requests in the first configuration, and by how much in the median.\n\n"
         "With --seeds each configuration runs several times on synthetic traffic, and figures are "
-        "means with 95 % intervals; a difference marked with ~ may be noise. The shares of the "
+        "means with 95 % intervals; a difference marked with ~ may be noise. A trace "
+        "is one sample, and mean latencies get their intervals from its parts. The shares of the "
         "pool that were held and filled have no best: they say nothing by themselves.\n\n"
         "Values of --vary are parted by commas; those in quotes or brackets part nothing. A varied "
         "value wins over everything else that is said about its key.",

@@ -166,7 +166,8 @@ void man_files(struct pkv_text *out)
               "and this is not), and NAME_best, 1 at the best ones. With --seeds figures and counts of "
               "requests are means and sums over the seeds, and NAME_half95, half the 95 % interval, "
               "NAME_diff and NAME_diff_half95, the mean difference seed by seed with its interval, "
-              "stand among them. compare.json has the same.", FACTS(compare));
+              "stand among them; with --batches mean latencies have such intervals, over stretches of "
+              "time. compare.json has the same.", FACTS(compare));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-replay\\fR(1), "
                       "\\fBpagedkv\\-scenario\\fR(5)\n");
 }

@@ -104,11 +104,17 @@ int pkv_conform(const struct pkv_conform_config *config, struct pkv_diff_result 
 
 /* ---- comparing configurations ---- */
 
+#define PKV_COMPARE_MAX_BATCHES 100u
+
 struct pkv_compare_config {
     const struct pkv_grid *grid;      /* borrowed; outlives the comparison */
     unsigned num_threads;             /* 1 or more; changes nothing in any result */
     uint32_t num_seeds;               /* each configuration runs with seed, seed + 1, ...; 1 or more,
                                        * and only 1 where the traffic is a trace */
+    uint32_t num_batches;             /* equal stretches of the arrivals' time, at most
+                                       * PKV_COMPARE_MAX_BATCHES: with one seed and the same traffic
+                                       * throughout, the means of requests over them give intervals;
+                                       * below 2 = none */
     bool check;                       /* recount invariants after every step */
     bool (*should_stop)(void *ctx);   /* NULL = never; asked from any thread */
     void (*progress)(void *ctx, size_t num_done, size_t num_runs);   /* NULL, or one call at a time */
@@ -118,7 +124,7 @@ struct pkv_compare_config {
 struct pkv_compare;
 /* Run every configuration of a grid on the same traffic, each opening its own, and gather their
  * figures. Requests are compared with those of the first configuration row by row, for which each
- * run under way, and the first one of each seed, keeps 8 bytes a request.
+ * run under way, and the first one of each seed, keeps 32 bytes a request.
  *   out_failed  which configuration an error is about; NULL is allowed. Of several errors the one
  *               of the earliest run is told, whatever the number of threads
  *   errors      as those of a run; PKV_ERR_INPUT also for several seeds of a trace or under a varied
@@ -134,7 +140,8 @@ bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with n
 /* The table for people: every figure of each configuration, its difference to the first one in %,
  * the best marked with "*", and how many requests were better and worse. Over several seeds a figure
  * is the mean with its 95 % interval (Student's t), and a difference that lies within the interval of
- * the paired differences has a "~". Only configurations that came to their end can be best. */
+ * the paired differences has a "~"; over batches mean latencies have such intervals. Only
+ * configurations that came to their end can be best. */
 char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_report_style *style,
                        struct pkv_err *err);
 /* The same as JSON. */

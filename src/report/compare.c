@@ -111,6 +111,61 @@ static void average(const struct run_figures *runs, const struct run_figures *fi
     *out_half = student_t975(n - 1) * sqrt(squares / (n - 1) / n);
 }
 
+/* Means of n numbers and half their interval. */
+static bool read_interval(const double *values, size_t n, double *out_mean, double *out_half)
+{
+    double sum = 0, squares = 0;
+    if (n < 2)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    *out_mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - *out_mean) * (values[i] - *out_mean);
+    *out_half = student_t975(n - 1) * sqrt(squares / (double)(n - 1) / (double)n);
+    return true;
+}
+
+/* The time that a figure is the mean of; TIME_COUNT = of none. */
+static enum batch_time batch_time_of(enum figure figure)
+{
+    static const enum figure figures[TIME_COUNT] = {
+#define TIME_FIGURE(sym, of) [sym] = of,
+        BATCH_TIMES(TIME_FIGURE)
+#undef TIME_FIGURE
+    };
+    int kind = 0;
+    while (kind < TIME_COUNT && figures[kind] != figure)
+        kind++;
+    return (enum batch_time)kind;
+}
+
+/* Intervals over batches: what a configuration's means differ by, and what its differences to the
+ * first one do, stretch by stretch. */
+static void add_batches(const struct pkv_compare *c, enum figure figure, size_t configuration,
+                        struct cell *cell)
+{
+    enum batch_time kind = batch_time_of(figure);
+    const struct batch *first = c->batches;
+    double values[PKV_COMPARE_MAX_BATCHES], diffs[PKV_COMPARE_MAX_BATCHES], mean = 0;
+    size_t num = 0, num_diffs = 0;
+    if (kind == TIME_COUNT || c->num_batches < 2)
+        return;
+    for (size_t i = 0; i < c->num_batches; i++) {
+        const struct batch *b = &first[configuration * c->num_batches + i];
+        if (b->has[kind])
+            values[num++] = b->means[kind];
+        if (b->has[kind] && first[i].has[kind])
+            diffs[num_diffs++] = b->means[kind] - first[i].means[kind];
+    }
+    cell->has_half = read_interval(values, num, &mean, &cell->half);
+    if (!cell->has_diff)
+        return;
+    cell->has_diff_half = read_interval(diffs, num_diffs, &mean, &cell->diff_half);
+    cell->within_noise = cell->has_diff_half && cell->diff_half > 0 &&
+                         fabs(mean) <= cell->diff_half;
+}
+
 static bool has_all(const struct run_figures *runs, uint32_t n, enum figure f)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -123,6 +178,7 @@ static void fill_difference(struct cell *cell, const struct cell *first, uint32_
 {
     bool from_zero = !(first->mean > 0 || first->mean < 0);
     cell->has_diff = true;
+    cell->has_diff_half = num_seeds > 1;
     cell->within_noise = num_seeds > 1 && cell->diff_half > 0 &&
                          fabs(cell->diff) <= cell->diff_half;
     cell->has_percent = !from_zero || !(cell->diff > 0 || cell->diff < 0);
@@ -167,12 +223,19 @@ void compare_column(const struct pkv_compare *c, enum figure figure, struct cell
         if (!out[i].has)
             continue;
         average(runs, NULL, c->num_seeds, figure, &out[i].mean, &out[i].half);
-        if (i == 0 || !out[0].has)
-            continue;
-        average(runs, c->runs, c->num_seeds, figure, &out[i].diff, &out[i].diff_half);
-        fill_difference(&out[i], &out[0], c->num_seeds);
+        out[i].has_half = c->num_seeds > 1;
+        if (i > 0 && out[0].has) {
+            average(runs, c->runs, c->num_seeds, figure, &out[i].diff, &out[i].diff_half);
+            fill_difference(&out[i], &out[0], c->num_seeds);
+        }
+        add_batches(c, figure, i, &out[i]);
     }
     mark_best(c, figure, out);
+}
+
+bool compare_has_intervals(const struct pkv_compare *c)
+{
+    return c->num_seeds > 1 || c->num_batches > 1;
 }
 
 bool compare_has_column(const struct pkv_compare *c, const struct cell *cells)

@@ -56,7 +56,7 @@ static int64_t median(const struct pkv_histogram *h)
 
 static void csv_header(struct pkv_text *t, const struct pkv_compare *c)
 {
-    bool seeds = c->num_seeds > 1;
+    bool intervals = compare_has_intervals(c);
     pkv_text_add(t, "configuration,");
     for (size_t i = 0; i < c->grid->num_axes; i++) {
         pkv_text_csv(t, c->grid->axes[i].key);
@@ -65,34 +65,35 @@ static void csv_header(struct pkv_text *t, const struct pkv_compare *c)
     pkv_text_add(t, "outcome");
     for (size_t f = 0; f < FIGURE_COUNT; f++) {
         const char *name = figure_infos[f].name;
-        pkv_text_fmt(t, ",%s%s%s", name, seeds ? "," : "", seeds ? name : "");
-        pkv_text_fmt(t, "%s,%s_diff_percent", seeds ? "_half95" : "", name);
-        if (seeds)
+        pkv_text_fmt(t, ",%s%s%s", name, intervals ? "," : "",
+                     intervals ? name : "");
+        pkv_text_fmt(t, "%s,%s_diff_percent", intervals ? "_half95" : "", name);
+        if (intervals)
             pkv_text_fmt(t, ",%s_diff,%s_diff_half95", name, name);
         pkv_text_fmt(t, ",%s_best", name);
     }
     pkv_text_add(t, ",better,worse,same,lost,gained,better_p50_ms,worse_p50_ms\n");
 }
 
-static void csv_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool seeds)
+static void csv_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool intervals)
 {
     pkv_text_add(t, ",");
     if (cell->has)
         add_value(t, f, cell->mean);
-    if (seeds)
+    if (intervals)
         pkv_text_add(t, ",");
-    if (seeds && cell->has)
+    if (cell->has_half)
         add_value(t, f, cell->half);
     pkv_text_add(t, ",");
     if (cell->has_percent)
         add_decimal(t, cell->percent, PERCENT_DECIMALS);
-    if (seeds)
+    if (intervals)
         pkv_text_add(t, ",");
-    if (seeds && cell->has_diff)
+    if (intervals && cell->has_diff)
         add_value(t, f, cell->diff);
-    if (seeds)
+    if (intervals)
         pkv_text_add(t, ",");
-    if (seeds && cell->has_diff)
+    if (cell->has_diff_half)
         add_value(t, f, cell->diff_half);
     pkv_text_add(t, cell->best ? ",1" : ",0");
 }
@@ -124,7 +125,8 @@ static void csv_row(struct pkv_text *t, const struct pkv_compare *c, const struc
     }
     pkv_text_fmt(t, ",%s", compare_outcome(c, i));
     for (size_t f = 0; f < FIGURE_COUNT; f++)
-        csv_cell(t, (enum figure)f, &cells[f * c->num + i], c->num_seeds > 1);
+        csv_cell(t, (enum figure)f, &cells[f * c->num + i],
+                 compare_has_intervals(c));
     if (has_pairs(c, i))
         csv_pairs(t, &c->pairs[i]);
     else
@@ -151,18 +153,18 @@ static void json_number(struct pkv_text *t, const char *key, bool has, double nu
         pkv_text_add(t, "null");
 }
 
-static void json_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool seeds)
+static void json_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool intervals)
 {
     double scale = figure_infos[f].unit == UNIT_MS ? NS_PER_MS : 1;
     pkv_text_fmt(t, "\"%s\": {", figure_infos[f].name);
     json_number(t, "value", cell->has, cell->mean / scale, VALUE_DECIMALS);
     pkv_text_add(t, ", ");
-    if (seeds) {
-        json_number(t, "half95", cell->has, cell->half / scale, VALUE_DECIMALS);
+    if (intervals) {
+        json_number(t, "half95", cell->has_half, cell->half / scale, VALUE_DECIMALS);
         pkv_text_add(t, ", ");
         json_number(t, "diff", cell->has_diff, cell->diff / scale, VALUE_DECIMALS);
         pkv_text_add(t, ", ");
-        json_number(t, "diff_half95", cell->has_diff, cell->diff_half / scale, VALUE_DECIMALS);
+        json_number(t, "diff_half95", cell->has_diff_half, cell->diff_half / scale, VALUE_DECIMALS);
         pkv_text_add(t, ", ");
     }
     json_number(t, "diff_percent", cell->has_percent, cell->percent, PERCENT_DECIMALS);
@@ -201,7 +203,8 @@ static void json_row(struct pkv_text *t, const struct pkv_compare *c, const stru
     pkv_text_fmt(t, "}, \"outcome\": \"%s\",\n     \"figures\": {", compare_outcome(c, i));
     for (size_t f = 0; f < FIGURE_COUNT; f++) {
         pkv_text_add(t, f > 0 ? ",\n       " : "\n       ");
-        json_cell(t, (enum figure)f, &cells[f * c->num + i], c->num_seeds > 1);
+        json_cell(t, (enum figure)f, &cells[f * c->num + i],
+                 compare_has_intervals(c));
     }
     pkv_text_add(t, "},\n     \"requests_against_first\": ");
     if (has_pairs(c, i))
@@ -213,8 +216,9 @@ static void json_row(struct pkv_text *t, const struct pkv_compare *c, const stru
 
 static void write_json(struct pkv_text *t, const struct pkv_compare *c, const struct cell *cells)
 {
-    pkv_text_fmt(t, "{\n  \"schema\": %d,\n  \"seeds\": %u,\n  \"same_traffic\": %s,\n"
+    pkv_text_fmt(t, "{\n  \"schema\": %d,\n  \"seeds\": %u,\n  \"batches\": %u,\n  \"same_traffic\": %s,\n"
                  "  \"configurations\": [\n", SCHEMA, c->num_seeds,
+                 c->num_batches,
                  compare_varies_traffic(c) ? "false" : "true");
     for (size_t i = 0; i < c->num; i++)
         json_row(t, c, cells, i);

@@ -3,6 +3,9 @@
  *
  * Requests are told by their row in the traffic, which is the same in both. What differences add up
  * to is kept in histograms, so the order in which runs end does not show.
+ *
+ * A trace is one sample of traffic. What it says about another day is guessed from its parts: means
+ * over equal stretches of time (the method of batch means; Law, Simulation Modeling and Analysis).
  */
 #include "report/compare_private.h"
 
@@ -12,13 +15,21 @@ static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_e
 {
     struct run_times *t = ctx;
     const struct pkv_request *r = row->request;
-    if (row->status != PKV_REQUEST_COMPLETED || r->first_token_ns == PKV_NO_TIME)
-        return 0;
-    if (pkv_grow(&t->e2e_ns, &t->capacity, (size_t)r->row + 1, sizeof *t->e2e_ns, err) < 0)
+    if (pkv_grow(&t->rows, &t->capacity, (size_t)r->row + 1, sizeof *t->rows, err) < 0)
         return -1;
     while (t->num <= r->row)
-        t->e2e_ns[t->num++] = PKV_NO_TIME;
-    t->e2e_ns[r->row] = row->finish_ns - r->arrival_ns;
+        t->rows[t->num++] = (struct request_times){
+            PKV_NO_TIME, {PKV_NO_TIME, PKV_NO_TIME, PKV_NO_TIME}};
+    struct request_times *out = &t->rows[r->row];
+    out->arrival_ns = r->arrival_ns;
+    if (r->first_token_ns == PKV_NO_TIME)
+        return 0;
+    out->ns[TIME_TTFT] = r->first_token_ns - r->arrival_ns;
+    if (row->status != PKV_REQUEST_COMPLETED)
+        return 0;
+    out->ns[TIME_E2E] = row->finish_ns - r->arrival_ns;
+    if (r->num_emitted > 1)
+        out->ns[TIME_TPOT] = (row->finish_ns - r->first_token_ns) / (r->num_emitted - 1);
     return 0;
 }
 
@@ -29,8 +40,8 @@ struct pkv_sink run_times_sink(struct run_times *times)
 
 void run_times_finish(struct run_times *times)
 {
-    pkv_free(times->e2e_ns);
-    *times = (struct run_times){.e2e_ns = NULL};
+    pkv_free(times->rows);
+    *times = (struct run_times){.rows = NULL};
 }
 
 int pairs_init(struct pairs *pairs, struct pkv_err *err)
@@ -48,7 +59,7 @@ void pairs_finish(struct pairs *pairs)
 
 static int64_t time_at(const struct run_times *t, size_t row)
 {
-    return row < t->num ? t->e2e_ns[row] : PKV_NO_TIME;
+    return row < t->num ? t->rows[row].ns[TIME_E2E] : PKV_NO_TIME;
 }
 
 /* One request that completed in both. */
@@ -80,4 +91,46 @@ int pairs_add(struct pairs *p, const struct run_times *first, const struct run_t
         }
     }
     return 0;
+}
+
+/* Do both have the same arrivals? Those of a run that could not go on may be fewer. */
+static bool same_arrivals(const struct run_times *a, const struct run_times *b)
+{
+    if (a->num != b->num)
+        return false;
+    for (size_t row = 0; row < a->num; row++)
+        if (a->rows[row].arrival_ns != b->rows[row].arrival_ns)
+            return false;
+    return true;
+}
+
+/* One kind of time: its sums over the stretches, then their means. */
+static void read_time(struct batch *out, uint32_t num, const struct run_times *t,
+                      enum batch_time kind)
+{
+    __int128 sums[PKV_COMPARE_MAX_BATCHES] = {0};
+    uint64_t counts[PKV_COMPARE_MAX_BATCHES] = {0};
+    int64_t begin = t->rows[0].arrival_ns, span = t->rows[t->num - 1].arrival_ns - begin + 1;
+    for (size_t row = 0; row < t->num; row++) {
+        const struct request_times *r = &t->rows[row];
+        if (r->ns[kind] == PKV_NO_TIME)
+            continue;
+        size_t i = (size_t)((__int128)(r->arrival_ns - begin) * num / span);
+        sums[i] += r->ns[kind];
+        counts[i]++;
+    }
+    for (size_t i = 0; i < num; i++) {
+        out[i].has[kind] = counts[i] > 0;
+        out[i].means[kind] = counts[i] > 0 ? (double)sums[i] / (double)counts[i] : 0;
+    }
+}
+
+void batches_read(struct batch *out, uint32_t num, const struct run_times *first,
+                  const struct run_times *times)
+{
+    PKV_ASSERT(num <= PKV_COMPARE_MAX_BATCHES);
+    if (times->num == 0 || !same_arrivals(first, times))
+        return;
+    for (int kind = 0; kind < TIME_COUNT; kind++)
+        read_time(out, num, times, (enum batch_time)kind);
 }

@@ -69,9 +69,22 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *summary
 
 /* ---- compare_pairs.c: the same requests in two configurations ---- */
 
-/* End to end of each request by row; PKV_NO_TIME where it did not complete with a token. */
+/* Times of which a batch has means. */
+#define BATCH_TIMES(X) X(TIME_TTFT, FIGURE_TTFT_MEAN) X(TIME_TPOT, FIGURE_TPOT_MEAN) \
+                       X(TIME_E2E, FIGURE_E2E_MEAN)
+enum batch_time {
+#define TIME_ENUM(sym, figure) sym,
+    BATCH_TIMES(TIME_ENUM)
+#undef TIME_ENUM
+    TIME_COUNT
+};
+/* One request, by row. PKV_NO_TIME where the thing never happened; end to end and per token only of
+ * those that completed with a token. */
+struct request_times {
+    int64_t arrival_ns, ns[TIME_COUNT];
+};
 struct run_times {
-    int64_t *e2e_ns;                  /* owned, [num of capacity] */
+    struct request_times *rows;       /* owned, [num of capacity] */
     size_t num, capacity;
 };
 struct pkv_sink run_times_sink(struct run_times *times);
@@ -87,6 +100,16 @@ void pairs_finish(struct pairs *pairs);
 int pairs_add(struct pairs *pairs, const struct run_times *first, const struct run_times *times,
               struct pkv_err *err);
 
+/* The requests that arrived in one of num equal stretches of the time between the first arrival and
+ * the last: the means of their times. */
+struct batch {
+    bool has[TIME_COUNT];
+    double means[TIME_COUNT];
+};
+/* No batch has anything if `times` lacks arrivals that `first` has: the stretches would differ. */
+void batches_read(struct batch *out, uint32_t num, const struct run_times *first,
+                  const struct run_times *times);
+
 /* ---- the comparison ---- */
 
 struct pkv_compare {
@@ -95,6 +118,8 @@ struct pkv_compare {
     uint32_t num_seeds;
     struct run_figures *runs;         /* owned, [num x num_seeds], those of a configuration together */
     struct pairs *pairs;              /* owned, [num]; the first one's are empty */
+    uint32_t num_batches;             /* of each run; below 2 = none */
+    struct batch *batches;            /* owned, [num x num_batches] */
     size_t num_done;
 };
 
@@ -108,16 +133,19 @@ bool compare_varies_traffic(const struct pkv_compare *c);
 /* One figure of one configuration over its seeds. */
 struct cell {
     bool has;                 /* every seed has it */
-    double mean, half;        /* half the 95 % interval; 0 with one seed */
+    double mean, half;        /* half the 95 % interval, over seeds or batches */
+    bool has_half, has_diff_half;
     bool has_diff;            /* to the first configuration, which has it too */
     double diff, diff_half;   /* mean of the differences seed by seed, and half their interval */
     bool has_percent;         /* the first one's is not 0, or both are */
     double percent;
-    bool within_noise;        /* several seeds, they differ, and the interval has 0 in it */
+    bool within_noise;        /* the interval of the differences has 0 in it */
     bool best;
 };
 /* Of all configurations; out has room for them. */
 void compare_column(const struct pkv_compare *c, enum figure figure, struct cell *out);
+/* Is there an interval to some of the figures? */
+bool compare_has_intervals(const struct pkv_compare *c);
 /* Has any configuration such a figure to show? */
 bool compare_has_column(const struct pkv_compare *c, const struct cell *cells);
 

@@ -124,18 +124,24 @@ static void fail_run(struct run *r, const struct pkv_err *err)
 static int pair_up(struct run *r, struct first_run *first, struct pkv_err *err)
 {
     struct crew *crew = r->crew;
+    struct pkv_compare *c = crew->compare;
     if (r->configuration == 0) {
         first->times = r->times;
-        r->times = (struct run_times){.e2e_ns = NULL};
+        r->times = (struct run_times){.rows = NULL};
+        if (r->figures.done && c->num_batches > 1)
+            batches_read(c->batches, c->num_batches, &first->times, &first->times);
         first->ended = true;
         pthread_cond_broadcast(&crew->changed);
         return 0;
     }
     while (!first->ended)
         pthread_cond_wait(&crew->changed, &crew->lock);
-    if (!r->figures.done || !crew->compare->runs[r->seed].done)
+    if (!r->figures.done || !c->runs[r->seed].done)
         return 0;
-    return pairs_add(&crew->compare->pairs[r->configuration], &first->times, &r->times, err);
+    if (c->num_batches > 1)
+        batches_read(&c->batches[r->configuration * c->num_batches], c->num_batches,
+                     &first->times, &r->times);
+    return pairs_add(&c->pairs[r->configuration], &first->times, &r->times, err);
 }
 
 static void hand_in(struct run *r)
@@ -260,7 +266,9 @@ static struct pkv_compare *create(const struct pkv_compare_config *config, struc
     c->num_seeds = config->num_seeds;
     c->runs = pkv_alloc(c->num * c->num_seeds, sizeof *c->runs, err);
     c->pairs = c->runs ? pkv_alloc(c->num, sizeof *c->pairs, err) : NULL;
-    bool failed = !c->pairs;
+    c->num_batches = c->num_seeds > 1 || compare_varies_traffic(c) ? 0 : config->num_batches;
+    c->batches = c->pairs ? pkv_alloc(c->num * c->num_batches, sizeof *c->batches, err) : NULL;
+    bool failed = !c->batches;
     for (size_t i = 0; i < c->num && !failed; i++)
         failed = pairs_init(&c->pairs[i], err) < 0;
     if (!failed)
@@ -275,6 +283,7 @@ void pkv_compare_destroy(struct pkv_compare *c)
         return;
     for (size_t i = 0; i < c->num && c->pairs; i++)
         pairs_finish(&c->pairs[i]);
+    pkv_free(c->batches);
     pkv_free(c->pairs);
     pkv_free(c->runs);
     pkv_free(c);
@@ -316,7 +325,8 @@ struct pkv_compare *pkv_compare_run(const struct pkv_compare_config *config, siz
                                     struct pkv_err *err)
 {
     size_t failed = 0;
-    PKV_ASSERT(config->num_threads > 0 && config->num_seeds > 0);
+    PKV_ASSERT(config->num_threads > 0 && config->num_seeds > 0 &&
+               config->num_batches <= PKV_COMPARE_MAX_BATCHES);
     struct pkv_compare *c = check(config, &failed, err) < 0 ? NULL : create(config, err);
     if (c && run_crew(config, c, &failed, err) < 0) {
         pkv_compare_destroy(c);

@@ -60,15 +60,14 @@ static void add_amount(struct pkv_text *t, enum figure_unit unit, double value)
     }
 }
 
-static void show_value(struct shown *out, enum figure f, const struct cell *cell, bool seeds,
-                       bool *failed)
+static void show_value(struct shown *out, enum figure f, const struct cell *cell, bool *failed)
 {
     struct pkv_text t = {0};
     if (!cell->has) {
         pkv_text_add(&t, "-");
     } else {
         add_amount(&t, figure_infos[f].unit, cell->mean);
-        if (seeds) {
+        if (cell->has_half) {
             pkv_text_add(&t, " +-");
             add_amount(&t, figure_infos[f].unit, cell->half);
         }
@@ -119,7 +118,7 @@ static int make_column(struct column *out, const struct pkv_compare *c, enum fig
     if (!out->cells)
         return -1;
     for (size_t i = 0; i < c->num; i++) {
-        show_value(&out->cells[i], f, &cells[i], c->num_seeds > 1, &failed);
+        show_value(&out->cells[i], f, &cells[i], &failed);
         show_diff(&out->cells[i], &cells[i], &failed);
         out->value_width = larger(out->value_width, strlen(out->cells[i].value));
         out->diff_width = larger(out->diff_width, strlen(out->cells[i].diff));
@@ -233,6 +232,10 @@ static void add_head(struct page *p, const struct pkv_compare *c)
     if (c->num_seeds > 1)
         page_item(p, "", "means over seeds, +- half their 95 % interval (Student's t); a difference "
                   "with ~ lies within the interval of the paired differences");
+    if (c->num_batches > 1)
+        page_item(p, "", "mean latencies: +- half the 95 % interval (Student's t) of the means over "
+                  "equal stretches of time; a difference with ~ lies within the interval of the paired "
+                  "differences");
     if (!pkv_compare_is_finished(c))
         page_item(p, "", "! did not come to its end; its figures are of what was done until then");
     p->text.failed |= t.failed;
