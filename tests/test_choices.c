@@ -302,6 +302,50 @@ START_TEST(two_that_give_each_other_up_for_ever)
 }
 END_TEST
 
+static size_t num_given;
+
+/* 100 tokens and 200; neither can ever end on 4 blocks. */
+static int give_two(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
+{
+    static struct pkv_span span;
+
+    (void)ctx;
+    (void)err;
+    if (num_given == 2)
+        return 0;
+    span = (struct pkv_span){ pkv_origin(PKV_ORIGIN_OWN, num_given), 0, num_given ? 200 : 100 };
+    *out = (struct pkv_request_spec){
+        .row = num_given++, .abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME,
+        .num_prompt_tokens = span.count, .num_output_tokens = 5, .max_tokens = 5,
+        .content = { .prompt = &span, .num_prompt_spans = 1 } };
+    return 1;
+}
+
+/* The first begins by 48 tokens and gives itself up in every second step, the other never comes in:
+ * the first gets ever further ahead in preemptions, and nothing else changes. */
+START_TEST(one_that_gets_ever_further_ahead)
+{
+    struct pkv_engine_config config = {
+        .sched = base_config(4), .source = { give_two, NULL }, .stuck_steps = 1,
+        .max_steps = 10000, .check = true,
+        .step_time = { .law = PKV_STEP_TIME_FIXED, .fixed_ns = MS } };
+    struct pkv_engine *engine;
+
+    set(&config.sched, PKV_CHOICE_PREEMPT, "least_preempted");
+    set(&config.sched, PKV_CHOICE_ADMIT, "future_peak");
+    config.sched.oversized = PKV_OVERSIZED_WAIT;
+    config.sched.long_prefill_token_threshold = 48;
+    num_given = 0;
+    engine = pkv_engine_create(&config, NULL);
+    ck_assert_ptr_nonnull(engine);
+    ck_assert_int_eq(pkv_engine_run(engine, NULL), 0);
+    ck_assert_int_eq(pkv_engine_figures(engine)->outcome, PKV_OUTCOME_LIVELOCK);
+    ck_assert_uint_eq(pkv_engine_figures(engine)->preemptions,
+                      pkv_engine_figures(engine)->num_steps / 2);
+    pkv_engine_destroy(engine);
+}
+END_TEST
+
 /* --- whom to look at first ------------------------------------------------------------------- */
 
 static void expect_order(const char *name, uint64_t seed, const char *rows)
@@ -518,6 +562,7 @@ int main(void)
     tcase_add_test(tests, never_waits_for_a_block);
     tcase_add_test(tests, never_lets_two_wait_for_each_other);
     tcase_add_test(tests, two_that_give_each_other_up_for_ever);
+    tcase_add_test(tests, one_that_gets_ever_further_ahead);
     tcase_add_test(tests, orders_by_length);
     tcase_add_test(tests, the_truth_and_what_is_told);
     tcase_add_test(tests, deadlines);

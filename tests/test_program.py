@@ -233,6 +233,8 @@ class Listings(ProgramCase):
         self.assertIn("48ebd6f2f", rows["vllm"]["source"])
         self.assertIn("2026-07-26", rows["vllm"]["source"])
         self.assertIn("67f3fb084", rows["vllm-2025-09"]["source"])
+        for name in ("lightllm", "mc-sf"):
+            self.assertIn("not checked against a run", rows[name]["source"])
         text = self.done("presets").stdout
         for name in rows:
             self.assertRegex(text, rf"(?m)^{re.escape(name)} ")
