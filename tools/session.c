@@ -146,11 +146,21 @@ static int keep(struct session *s, struct pkv_err *err)
     return status;
 }
 
+/* Where `explain` will find what it reads; NULL = nowhere. */
+static const char *dir_to_explain(const struct session *s)
+{
+    const unsigned needed = PKV_FILE_REQUESTS | PKV_FILE_EVENTS | PKV_FILE_SUMMARY |
+                            PKV_FILE_SCENARIO;
+    unsigned written = s->options->files != 0 ? s->options->files : PKV_FILE_ALL;
+    return s->kept && (written & needed) == needed ? s->options->dir : NULL;
+}
+
 static enum cli_exit print_summary(struct session *s)
 {
     struct pkv_series_point series[PKV_SERIES_POINTS];
     struct pkv_report_style style = cli_style();
     struct pkv_err err = {0};
+    style.dir = dir_to_explain(s);
     const struct pkv_trace_notes *notes =
         s->traffic.trace != NULL ? pkv_trace_notes(s->traffic.trace) : NULL;
     size_t num_points = pkv_metrics_series(s->metrics, series, PKV_SERIES_POINTS);

@@ -34,6 +34,15 @@ struct pkv_distribution {
 };
 void pkv_histogram_read(const struct pkv_histogram *h, struct pkv_distribution *out);
 
+/* A request that stands out. */
+#define PKV_NOTABLE_ID_SIZE 128u
+struct pkv_notable {
+    char id[PKV_NOTABLE_ID_SIZE];
+    bool exists, is_cut;          /* is_cut: the id is longer */
+    int64_t ns;
+    uint64_t num;
+};
+
 /* The numbers of summary.json. Shares are time weighted over first arrival .. end of last step. */
 struct pkv_summary {
     struct pkv_engine_figures engine;
@@ -59,6 +68,10 @@ struct pkv_summary {
     char rejected_reason[256];
     uint64_t num_with_priority;   /* requests with a priority other than 0 */
     uint64_t num_with_deadline;
+    /* The first of several in the order of their ends: ns from arrival to admission or, without one,
+     * to the end; the largest gap of a preempted one; the most preemptions; the unfinished one that
+     * came first, and ns until the end of the run. */
+    struct pkv_notable longest_wait, longest_away, most_preempted, first_unfinished;
 };
 
 /* A series over time in PKV_SERIES_POINTS equal stretches, each with its smallest and largest

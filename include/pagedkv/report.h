@@ -22,6 +22,7 @@ struct pkv_report_style {
     unsigned width;       /* columns; at least 40 */
     bool utf8;            /* block characters, else ASCII */
     bool colour;
+    const char *dir;      /* of the files that `explain` reads, if they were written; else NULL */
 };
 
 /* The figures that matter, what limited the run, plots over time of free blocks, waiting, running
@@ -149,6 +150,21 @@ char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err);
 /* compare.csv, one row a configuration, and compare.json into a directory that is there. Both take
  * their names when both are written. errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err);
+
+/* From the files that a former run left: the life of a request, or the requests most worth asking
+ * about, at most `worst` for each reason to ask.
+ *   errors  PKV_ERR_INPUT with the place: no such request, a file that is missing or damaged, or of
+ *           another run than the others
+ *   cost    one pass over events.jsonl, one or two over requests.csv, one over steps.csv when there */
+struct pkv_explain_config {
+    const char *dir;
+    const char *id;       /* NULL = the worst */
+    uint64_t worst;       /* 1 .. PKV_MAX_WORST */
+    bool json;
+};
+#define PKV_MAX_WORST 100u
+char *pkv_explain(const struct pkv_explain_config *config, const struct pkv_report_style *style,
+                  struct pkv_err *err);    /* free with pkv_report_free() */
 
 #ifdef __cplusplus
 }

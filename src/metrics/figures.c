@@ -115,6 +115,31 @@ static void note_rejection(struct figures *f, const struct pkv_request_row *row)
     f->rejected_tokens = tokens;
 }
 
+static void set_notable(struct pkv_notable *n, const struct pkv_request *r, int64_t ns, uint64_t num)
+{
+    n->exists = true;
+    n->is_cut = pkv_request_id(r, n->id, sizeof n->id) >= sizeof n->id;
+    n->ns = ns;
+    n->num = num;
+}
+
+static void note_notable(struct figures *f, const struct pkv_request_row *row)
+{
+    const struct pkv_request *r = row->request;
+    int64_t wait = request_queue_ns(r), away = request_max_gap_ns(r);
+    if (wait == PKV_NO_TIME && row->finish_ns != PKV_NO_TIME)
+        wait = row->finish_ns - r->arrival_ns;
+    if (wait != PKV_NO_TIME && wait > f->longest_wait.ns)
+        set_notable(&f->longest_wait, r, wait, 0);
+    if (r->num_preemptions > 0 && away != PKV_NO_TIME && away > f->longest_away.ns)
+        set_notable(&f->longest_away, r, away, 0);
+    if (r->num_preemptions > f->most_preempted.num)
+        set_notable(&f->most_preempted, r, 0, r->num_preemptions);
+    if (row->status == PKV_REQUEST_UNFINISHED &&
+        (!f->first_unfinished.exists || r->arrival_ns < f->first_unfinished.ns))
+        set_notable(&f->first_unfinished, r, r->arrival_ns, 0);
+}
+
 int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
 {
     const struct pkv_request *r = row->request;
@@ -122,6 +147,7 @@ int figures_add_request(struct figures *f, const struct pkv_request_row *row, st
     f->num_with_deadline += r->deadline_ns != PKV_NO_TIME;
     if (row->status == PKV_REQUEST_REJECTED)
         note_rejection(f, row);
+    note_notable(f, row);
     if (add_time(f->queue, request_queue_ns(r), err) < 0)
         return -1;
     if (r->first_token_ns == PKV_NO_TIME)
@@ -191,6 +217,12 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     memcpy(out->rejected_reason, f->rejected_reason, sizeof out->rejected_reason);
     out->num_with_priority = f->num_with_priority;
     out->num_with_deadline = f->num_with_deadline;
+    out->longest_wait = f->longest_wait;
+    out->longest_away = f->longest_away;
+    out->most_preempted = f->most_preempted;
+    out->first_unfinished = f->first_unfinished;
+    if (f->first_unfinished.exists)
+        out->first_unfinished.ns = engine->end_ns - f->first_unfinished.ns;
     out->good_requests = f->good_requests;
     out->good_output_tokens = f->good_output_tokens;
     read_means(f, out, block_size, means);

@@ -30,6 +30,8 @@ struct figures {
     char rejected_reason[sizeof ((struct pkv_summary *)0)->rejected_reason];
     uint64_t rejected_tokens;   /* prompt and max_tokens of the request it is about */
     uint64_t num_with_priority, num_with_deadline;
+    struct pkv_notable longest_wait, longest_away, most_preempted;
+    struct pkv_notable first_unfinished;    /* ns: its arrival */
 };
 
 /* What only the printed summary needs: the summary's doubles before they were divided. */

@@ -10,14 +10,6 @@
 
 #include <string.h>
 
-#define MAX_FIELDS 64u
-
-struct row {
-    const char *fields[MAX_FIELDS];     /* slices of the line, quotes and all */
-    size_t lengths[MAX_FIELDS];
-    size_t num;
-};
-
 /* What is summed below a difference: a column, or rows whose column is a word. */
 struct total {
     const char *name, *column, *word;
@@ -57,31 +49,6 @@ void add_total(struct pkv_text *t, const char *name, int64_t a, int64_t b)
     pkv_text_add(t, "\n");
 }
 
-/* Cut a line at its commas, those in quotes left alone. */
-static int split(const struct side *s, struct row *row, struct pkv_err *err)
-{
-    bool quoted = false;
-    const char *begin = s->text, *end = s->text + s->length;
-    row->num = 0;
-    for (const char *at = begin;; at++) {
-        if (at < end && *at == '"')
-            quoted = !quoted;
-        if (at < end && (quoted || *at != ','))
-            continue;
-        if (row->num == MAX_FIELDS)
-            return pkv_fail_at(err, s->path, s->lines.number, (uint32_t)(begin - s->text) + 1,
-                               "a row has more than %u fields", MAX_FIELDS);
-        row->fields[row->num] = begin;
-        row->lengths[row->num++] = (size_t)(at - begin);
-        begin = at + 1;
-        if (at >= end)
-            break;
-    }
-    if (quoted)
-        return pkv_fail_at(err, s->path, s->lines.number, 0, "a quoted field does not end");
-    return 0;
-}
-
 static bool field_is(const struct row *row, size_t i, const char *word)
 {
     return row->lengths[i] == strlen(word) && memcmp(row->fields[i], word, row->lengths[i]) == 0;
@@ -107,7 +74,7 @@ static int begin_table(struct table *t, struct side *s, bool is_steps, struct pk
     t->totals = is_steps ? of_steps : of_requests;
     t->num_totals = is_steps ? sizeof of_steps / sizeof of_steps[0]
                              : sizeof of_requests / sizeof of_requests[0];
-    if (split(s, &t->header, err) < 0)
+    if (side_split(s, &t->header, err) < 0)
         return -1;
     for (size_t k = 0; k < t->num_totals; k++)
         t->columns[k] = find_column(t, t->totals[k].column);
@@ -175,7 +142,7 @@ static int take(struct table *t, struct pkv_err *err)
         return -1;
     if (!t->side->text)
         return 0;
-    if (split(t->side, &t->row, err) < 0)
+    if (side_split(t->side, &t->row, err) < 0)
         return -1;
     if (t->row.num != t->header.num)
         return pkv_fail_at(err, t->side->path, t->side->lines.number, 0,

@@ -30,6 +30,15 @@ int side_next(struct side *s, struct pkv_err *err);
 /* The same for CSV: a row goes on over the end of a line while a quote is open. */
 int side_next_row(struct side *s, struct pkv_err *err);
 
+#define ROW_MAX_FIELDS 64u
+struct row {
+    const char *fields[ROW_MAX_FIELDS];     /* slices of the line, quotes and all */
+    size_t lengths[ROW_MAX_FIELDS];
+    size_t num;
+};
+/* Cut the current line at its commas, those in quotes left alone. */
+int side_split(const struct side *s, struct row *row, struct pkv_err *err);
+
 /* ---- record.c: one line of an engine log ---- */
 
 #define RECORD_MAX_FIELDS 32u

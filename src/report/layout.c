@@ -129,3 +129,11 @@ void add_rate(struct pkv_text *t, double rate)
     else
         pkv_text_ratio(t, (__int128)(rate * 1e6), million, rate >= 10 ? 1 : rate >= 1 ? 2 : 4);
 }
+
+void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns)
+{
+    if (ns / step_ns < 100)
+        pkv_text_ratio(t, (ns * 20 + step_ns) / (2 * (__int128)step_ns), 10, 1);
+    else
+        add_grouped(t, (uint64_t)((ns + step_ns / 2) / step_ns));
+}

@@ -45,7 +45,7 @@ static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
     }
 }
 
-static void add_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
+void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
 {
     const struct pkv_sched_config *c = &s->sched;
     switch (limit) {
@@ -114,7 +114,7 @@ static void add_line(struct page *p, double frac, enum pkv_limit limit,
         pkv_text_add(&p->text, "  ");
         indent += BAR_COLUMNS + 2;
     }
-    add_reason(&reason, limit, s);
+    add_limit_reason(&reason, limit, s);
     page_wrap(p, indent, reason.text ? reason.text : "");
     p->text.failed |= reason.failed;
     pkv_text_free(&reason);

@@ -36,6 +36,8 @@ void add_grouped(struct pkv_text *t, uint64_t n);
 /* "61.3 %", of a share from 0 to 1. */
 void add_percent(struct pkv_text *t, double frac);
 void add_time(struct pkv_text *t, int64_t ns);
+/* A time in steps of step_ns, with a tenth while that says something. */
+void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns);
 /* A number with three digits that matter or more: "0.0123", "12.3", "4,567". */
 void add_rate(struct pkv_text *t, double rate);
 
@@ -50,9 +52,17 @@ void page_plots(struct page *p, const struct pkv_series_point *series, size_t nu
 
 /* ---- limits.c ---- */
 
+/* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". */
+void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s);
+
 /* What kept the queue waiting, the largest share first, and what to try next. */
 void page_limits(struct page *p, const struct pkv_scenario *scenario,
                  const struct pkv_summary *summary);
+
+/* ---- ask.c ---- */
+
+/* The request that starved, and how to ask why. step_ns > 0: times in steps. */
+void page_ask(struct page *p, const struct pkv_summary *summary, int64_t step_ns);
 
 /* ---- setup.c ---- */
 

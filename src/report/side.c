@@ -74,3 +74,27 @@ int side_next_row(struct side *s, struct pkv_err *err)
     s->length = s->joined.length;
     return 0;
 }
+
+int side_split(const struct side *s, struct row *row, struct pkv_err *err)
+{
+    bool quoted = false;
+    const char *begin = s->text, *end = s->text + s->length;
+    row->num = 0;
+    for (const char *at = begin;; at++) {
+        if (at < end && *at == '"')
+            quoted = !quoted;
+        if (at < end && (quoted || *at != ','))
+            continue;
+        if (row->num == ROW_MAX_FIELDS)
+            return pkv_fail_at(err, s->path, s->lines.number, (uint32_t)(begin - s->text) + 1,
+                               "a row has more than %u fields", ROW_MAX_FIELDS);
+        row->fields[row->num] = begin;
+        row->lengths[row->num++] = (size_t)(at - begin);
+        begin = at + 1;
+        if (at >= end)
+            break;
+    }
+    if (quoted)
+        return pkv_fail_at(err, s->path, s->lines.number, 0, "a quoted field does not end");
+    return 0;
+}

@@ -193,15 +193,6 @@ static __int128 figure(const struct pkv_distribution *d, const char *name)
     return strcmp(name, "p99") == 0 ? d->p99 : d->max;
 }
 
-/* With a tenth while that says something. */
-static void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns)
-{
-    if (ns / step_ns < 100)
-        pkv_text_ratio(t, (ns * 20 + step_ns) / (2 * (__int128)step_ns), 10, 1);
-    else
-        add_grouped(t, (uint64_t)((ns + step_ns / 2) / step_ns));
-}
-
 static void time_cell(struct latency_table *tab, const struct pkv_distribution *d,
                       const char *name)
 {
@@ -302,6 +293,7 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
     add_tokens(&p, &t, summary, why_no_hits(scenario, notes));
     add_latencies(&p, summary, step_ns);
     page_limits(&p, scenario, summary);
+    page_ask(&p, summary, step_ns);
     page_plots(&p, series, num_points, scenario->sched.num_blocks);
     add_diagnosis(&p, &summary->engine);
     p.text.failed |= t.failed;
