@@ -25,8 +25,8 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "compare", "conform", "diff", "waste", "policies", "presets", "formats",
-            "help")
+COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
+            "formats", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",

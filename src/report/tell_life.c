@@ -58,11 +58,12 @@ static void tell_ahead(struct teller *t, const struct wait *w)
         return;
     span(t, ". For ", w->ahead_ns, " ");
     if (w->num_ahead > 1) {
+        pkv_text_add(&t->text, "others were first in line, in ");
         add_grouped(&t->text, w->num_ahead);
-        span(t, " others in turn were first in line, the longest for ", w->longest_ns, ": ");
+        span(t, " turns; the longest turn, ", w->longest_ns, ", was ");
     }
     tell_name(&t->text, w->longest.names.text);
-    pkv_text_add(&t->text, w->num_ahead > 1 ? "" : " was first in line");
+    pkv_text_add(&t->text, w->num_ahead > 1 ? "'s" : " was first in line");
     pkv_text_add(&t->text, ", refused for ");
     tell_cause(&t->text, t->run, &w->longest);
 }
@@ -156,8 +157,11 @@ static void tell_admission(struct teller *t, const struct life_entry *e)
         tell_hit(t, e);
     counted(t, "; ", e->sched_tokens, "token");
     pkv_text_add(&t->text, " scheduled");
-    if (e->hit_tokens + e->sched_tokens < e->known_tokens)
-        counted(t, " of ", e->known_tokens - e->hit_tokens, "to compute");
+    if (e->hit_tokens + e->sched_tokens < e->known_tokens) {
+        pkv_text_add(&t->text, " of ");
+        add_grouped(&t->text, e->known_tokens - e->hit_tokens);
+        pkv_text_add(&t->text, " to compute");
+    }
     if (e->kind == PKV_EVENT_RESUME) {
         pkv_text_add(&t->text, ", ");
         add_grouped(&t->text, e->again_tokens);
@@ -170,8 +174,8 @@ static void tell_preemption(struct teller *t, const struct life_entry *e)
 {
     const struct pkv_policies *policies = &t->run->scenario->sched.policies;
     if (strcmp(e->who.text, t->life->row.id.text) == 0) {
-        pkv_text_add(&t->text, "preempted by itself: it was short of a block, and nobody behind it "
-                               "was left to give one up");
+        pkv_text_fmt(&t->text, "preempted itself: short of a block, and the one to give up "
+                     "(preempt: %s)", policies->preempt->info.name);
     } else {
         pkv_text_add(&t->text, "preempted for ");
         tell_name(&t->text, e->who.text);

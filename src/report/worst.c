@@ -240,7 +240,7 @@ static void tell_short(struct pkv_text *t, const struct run_dir *run, enum why w
     if (why == WHY_REJECTED) {
         tell_name(t, life->row.reason.text);
     } else if (why == WHY_PREEMPTED || (life->row.preemptions > 0 && !waits &&
-                                        life->preempted_ns >= computing)) {
+                                        2 * life->preempted_ns >= computing)) {
         tell_preempted(t, run, life);
     } else if (waits) {
         pkv_text_add(t, "waited ");
