@@ -192,7 +192,7 @@ void watch_free(struct watch *w);    /* not the lives */
 #define GAP_CAUSES(X)                                                                         \
     X(GAP_NONE, "none")              /* fewer than two tokens */                                  \
     X(GAP_PREEMPTION, "preemption") X(GAP_STEP, "step")                                       \
-    X(GAP_UNKNOWN, "unknown")        /* steps.csv is not there, or was thinned out */
+    X(GAP_UNKNOWN, "unknown")        /* left out of steps, or steps.csv is not there whole */
 enum gap_cause {
 #define PKV_ENUM(sym, word) sym,
     GAP_CAUSES(PKV_ENUM)

@@ -329,7 +329,8 @@ static void tell_gap(struct teller *t, const struct gap *gap)
         counted(t, "", gap->decode_tokens, "decode");
         break;
     case GAP_UNKNOWN:
-        pkv_text_add(&t->text, "steps.csv, which would tell the cause, is not there whole");
+        pkv_text_add(&t->text, "no preemption, and no step that long in steps.csv: it was left out of "
+                               "steps, or steps.csv is not there whole");
         break;
     case GAP_NONE:
     case GAP_CAUSE_COUNT:
