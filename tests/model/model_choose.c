@@ -159,14 +159,14 @@ struct model_request *model_pick_victim(const struct model *m, const struct mode
 
 /* --- the future ------------------------------------------------------------------------------ */
 
-/* Tokens it will still say; max_model_len ends it as well. */
+/* Tokens it will still say, at least one; max_model_len ends it as well. */
 static uint64_t num_to_come(const struct model *m, const struct model_request *r)
 {
     uint64_t end = (uint64_t)r->num_prompt + r->num_output;
 
     if (end > m->config.max_model_len)
         end = m->config.max_model_len;
-    return end - r->num_known;
+    return end > r->num_known ? end - r->num_known : 1;
 }
 
 /* Blocks when so many steps have gone by; nothing for one that ended before. */
