@@ -142,7 +142,7 @@ static bool look_at(struct search *s, const struct step *step)
 
 static int look_through(struct side *side, struct search *s, struct pkv_err *err)
 {
-    struct columns columns;
+    struct columns columns = {0};
     struct step step;
     if (find_columns(side, &columns, err) < 0)
         return -1;
