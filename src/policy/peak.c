@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "policy/true_length.h"
+
 /* Equal ones may come in any order: the peak is at the last of them. */
 static int by_remaining(const void *a, const void *b)
 {
@@ -89,4 +91,33 @@ uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct pea
         peak = blocks > peak ? blocks : peak;
     }
     return peak;
+}
+
+/* --- a pass ---------------------------------------------------------------------------------- */
+
+static struct peak_item item_of(const struct pkv_sched_view *view, const struct pkv_request *r,
+                                bool counts_last)
+{
+    uint32_t held = r->seq.num_known_tokens - (counts_last ? 0 : 1);
+    return (struct peak_item){held, true_remaining(view, r)};
+}
+
+void peak_pass_begin(struct peak_pass *pass, const struct pkv_sched_view *view, bool counts_last)
+{
+    for (pass->num = 0; pass->num < view->num_running; pass->num++)
+        pass->items[pass->num] = item_of(view, view->running[pass->num], counts_last);
+    peak_sort(pass->items, pass->num);
+}
+
+void peak_pass_took(struct peak_pass *pass, const struct pkv_sched_view *view,
+                    const struct pkv_request *r, bool counts_last)
+{
+    peak_insert(pass->items, pass->num++, item_of(view, r, counts_last));
+}
+
+uint64_t peak_pass_with(const struct peak_pass *pass, const struct pkv_sched_view *view,
+                        const struct pkv_request *r, bool counts_last)
+{
+    struct peak_item item = item_of(view, r, counts_last);
+    return peak_blocks(pass->items, pass->num, &item, pkv_cache_block_size(view->cache));
 }

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pagedkv/policy.h"
+
 /* One request: positions it holds and positions to come. */
 struct peak_item { uint64_t held, remaining; };
 
@@ -28,5 +30,19 @@ void peak_insert(struct peak_item *items, size_t num, struct peak_item item);
 uint64_t peak_positions(const struct peak_item *items, size_t num, const struct peak_item *more);
 uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct peak_item *more,
                      uint32_t block_size);
+
+/* What a pass over the waiting queue knows of those who run, with their true lengths. A last token is
+ * counted as held or not, as the rule has it. Its scratch is sizeof(struct peak_pass) and
+ * sizeof(struct peak_item) for each running request. */
+struct peak_pass {
+    size_t num;
+    struct peak_item items[];   /* [num], sorted */
+};
+void peak_pass_begin(struct peak_pass *pass, const struct pkv_sched_view *view, bool counts_last);
+void peak_pass_took(struct peak_pass *pass, const struct pkv_sched_view *view,
+                    const struct pkv_request *r, bool counts_last);
+/* The peak in blocks with one more among them. */
+uint64_t peak_pass_with(const struct peak_pass *pass, const struct pkv_sched_view *view,
+                        const struct pkv_request *r, bool counts_last);
 
 #endif
