@@ -263,6 +263,21 @@ START_TEST(those_put_aside_are_seen_to_wait)
 }
 END_TEST
 
+START_TEST(a_parameter_is_written_as_people_write_it)
+{
+    static const struct { int64_t scale, value; const char *text; } rows[] = {
+        {0, 12, "12"}, {1000, 700, "0.7"}, {1000, 1000, "1"}, {1000, 1250, "1.25"},
+        {100, 14, "0.14"}, {1000, -5, "-0.005"}, {10, -25, "-2.5"}, {1000, 0, "0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct pkv_policy_param param = {.name = "x", .scale = rows[i].scale};
+        char text[32];
+        pkv_policy_param_write(&param, rows[i].value, text, sizeof text);
+        ck_assert_str_eq(text, rows[i].text);
+    }
+}
+END_TEST
+
 /* --- a mix that leaves out a half ------------------------------------------------------------ */
 
 static struct pkv_mix mix_now;
@@ -343,6 +358,7 @@ int main(void)
     tcase_add_test(tests, a_place_at_the_tail_is_kept);
     tcase_add_test(tests, a_place_at_the_front_is_kept);
     tcase_add_test(tests, those_put_aside_are_seen_to_wait);
+    tcase_add_test(tests, a_parameter_is_written_as_people_write_it);
     tcase_add_test(tests, a_mix_may_leave_out_a_half);
     tcase_add_test(tests, a_mix_that_never_admits_is_stuck);
     suite_add_tcase(suite, tests);

@@ -160,10 +160,10 @@ START_TEST(parameters_belong_to_their_policy)
     struct pkv_scenario *s =
         fixture_load(MINIMAL "scheduler: {max_overtakes: 12, on_blocked: skip}\n", NULL, 0);
 
-    ck_assert_int_eq(s->sched.policies.on_blocked_param, 12);
+    ck_assert_int_eq(s->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0], 12);
     pkv_scenario_destroy(s);
     s = fixture_load(MINIMAL "scheduler: {on_blocked: skip}\n", NULL, 0);
-    ck_assert_int_eq(s->sched.policies.on_blocked_param, 0);
+    ck_assert_int_eq(s->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0], 0);
     pkv_scenario_destroy(s);
     /* another policy set over the file's: its parameter goes with it */
     s = fixture_load_set(MINIMAL "scheduler: {on_blocked: skip, max_overtakes: 12}\n",

@@ -13,12 +13,15 @@ static void write_params_json(struct pkv_text *out, const struct pkv_policy_info
     pkv_text_add(out, ", \"params\": [");
     for (size_t i = 0; i < info->num_params; i++) {
         const struct pkv_policy_param *p = &info->params[i];
+        char preset[32], min[32], max[32];
+        pkv_policy_param_write(p, p->preset, preset, sizeof preset);
+        pkv_policy_param_write(p, p->min, min, sizeof min);
+        pkv_policy_param_write(p, p->max, max, sizeof max);
         pkv_text_add(out, i > 0 ? ", {" : "{");
         cli_json_pair(out, "name", p->name);
         pkv_text_add(out, ", ");
         cli_json_pair(out, "summary", p->summary);
-        pkv_text_fmt(out, ", \"default\": %lld, \"min\": %lld, \"max\": %lld}",
-                     (long long)p->preset, (long long)p->min, (long long)p->max);
+        pkv_text_fmt(out, ", \"default\": %s, \"min\": %s, \"max\": %s}", preset, min, max);
     }
     pkv_text_add(out, "]");
 }
@@ -57,9 +60,12 @@ static void write_policy_line(struct pkv_text *out, const struct pkv_policy_info
 {
     struct pkv_text summary = {0};
     pkv_text_add(&summary, info->summary);
-    for (size_t i = 0; i < info->num_params; i++)
-        pkv_text_fmt(&summary, "; %s (%lld): %s", info->params[i].name,
-                     (long long)info->params[i].preset, info->params[i].summary);
+    for (size_t i = 0; i < info->num_params; i++) {
+        char preset[32];
+        pkv_policy_param_write(&info->params[i], info->params[i].preset, preset, sizeof preset);
+        pkv_text_fmt(&summary, "; %s (%s): %s", info->params[i].name, preset,
+                     info->params[i].summary);
+    }
     cli_list_line(out, "  ", 12, info->name, summary.failed ? info->summary : summary.text,
                   info->source);
     pkv_text_free(&summary);

@@ -83,9 +83,12 @@ static void choice(struct pkv_text *out, enum pkv_choice c)
     pkv_text_fmt(&text, "%s:", pkv_choice_summary(c));
     for (size_t i = 0; i < num; i++) {
         pkv_text_fmt(&text, "%s %s (%s)", i > 0 ? ";" : "", list[i]->name, list[i]->summary);
-        for (size_t k = 0; k < list[i]->num_params; k++)
-            pkv_text_fmt(&text, ", with the key %s: %s (%lld)", list[i]->params[k].name,
-                         list[i]->params[k].summary, (long long)list[i]->params[k].preset);
+        for (size_t k = 0; k < list[i]->num_params; k++) {
+            const struct pkv_policy_param *p = &list[i]->params[k];
+            char preset[32];
+            pkv_policy_param_write(p, p->preset, preset, sizeof preset);
+            pkv_text_fmt(&text, ", with the key %s: %s (%s)", p->name, p->summary, preset);
+        }
     }
     pkv_text_fmt(out, ".TP\n\\fB%s\\fR\n", pkv_choice_name(c));
     man_line(out, text.text != NULL ? text.text : "");

@@ -7,7 +7,8 @@
  * ops of its own: the scheduler takes pointers, the registry only maps words to them.
  *
  * Choices are pure: const state and the view. State that learns has one door, observe(), called after
- * each step; it is state_size zeroed bytes owned by the scheduler.
+ * each step; it is state_size bytes owned by the scheduler, zeroed, then handed to init() with the
+ * values of the policy's parameters in their order.
  */
 #ifndef PAGEDKV_POLICY_H
 #define PAGEDKV_POLICY_H
@@ -94,6 +95,7 @@ struct pkv_order_ops {
     int64_t (*key)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *r);
     size_t state_size;
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
@@ -112,6 +114,7 @@ struct pkv_admit_ops {
                  const struct pkv_candidate *c);
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
     size_t state_size;
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
     /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
@@ -119,8 +122,10 @@ struct pkv_admit_ops {
 
 struct pkv_on_blocked_ops {
     struct pkv_policy_info info;
-    /* May those behind a refused one be looked at? param is the value of its first parameter. */
-    bool (*goes_on)(const struct pkv_request *refused, int64_t param);
+    /* Does it look at num_overtakes? Without a bound nobody asks. NULL = never. */
+    bool (*counts_overtakes)(const int64_t *params);
+    /* May those behind a refused one be looked at? */
+    bool (*goes_on)(const struct pkv_request *refused, const int64_t *params);
 };
 
 struct pkv_preempt_ops {
@@ -130,6 +135,7 @@ struct pkv_preempt_ops {
     size_t (*pick)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *grower);
     size_t state_size;
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
@@ -168,18 +174,23 @@ struct pkv_policies {
     const struct pkv_evict_ops *evict;
     const struct pkv_cache_kind_ops *cache;
     const struct pkv_layout_ops *layout;
-    int64_t on_blocked_param;
+    int64_t params[PKV_CHOICE_COUNT][PKV_MAX_POLICY_PARAMS];
 };
 
 /* The registry. list gives all policies of a choice in the order of src/meson.build, the first
  * being what preset vllm uses. The returned info is the first member of that choice's ops. */
 const struct pkv_policy_info *const *pkv_policy_list(enum pkv_choice choice, size_t *out_num);
 const struct pkv_policy_info *pkv_policy_find(enum pkv_choice choice, const char *name);
-/* Put a policy of the registry in its place. */
+/* Put a policy of the registry in its place, its parameters at their presets. */
 void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
                       const struct pkv_policy_info *info);
 const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *policies,
                                                enum pkv_choice choice);
+
+/* The value of a parameter as people write it: a number with as many decimals as it needs. 32 bytes of
+ * out are enough. */
+void pkv_policy_param_write(const struct pkv_policy_param *param, int64_t value, char *out,
+                            size_t size);
 
 /* Presets are data: keys of the scheduler section of a scenario and their values; a key with a dot
  * is one of another section, written whole. */

@@ -29,13 +29,6 @@ const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *p
     return NULL;
 }
 
-int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
-                            const struct pkv_policy_param *param)
-{
-    PKV_ASSERT(choice == PKV_CHOICE_ON_BLOCKED && param == policies->on_blocked->info.params);
-    return &policies->on_blocked_param;
-}
-
 bool loader_is_of_file(const struct given *said)
 {
     return said->layer == LAYER_FILE || (said->layer == LAYER_VARIED && said->node->line > 0);
@@ -175,14 +168,18 @@ static int read_param(const struct param_given *p, const struct pkv_policy_param
     const struct value v = { .node = p->given.node, .shown = p->given.shown };
     const char *why;
 
-    if (value_want_number(&v, "a whole number", err) < 0)
+    char min[32], max[32];
+
+    if (value_want_number(&v, param->scale > 1 ? "a number" : "a whole number", err) < 0)
         return -1;
-    if (pkv_parse_i64(v.node->text, v.node->length, out, &why) < 0)
+    if (param->scale > 1 ? pkv_parse_scaled(v.node->text, v.node->length, param->scale, out, &why)
+                         : pkv_parse_i64(v.node->text, v.node->length, out, &why))
         return value_fail(&v, err, "'%.40s' %s", v.node->text, why);
-    if (*out < param->min || *out > param->max)
-        return value_fail(&v, err, "%.40s is not within %lld .. %lld", v.node->text,
-                          (long long)param->min, (long long)param->max);
-    return 0;
+    if (*out >= param->min && *out <= param->max)
+        return 0;
+    pkv_policy_param_write(param, param->min, min, sizeof(min));
+    pkv_policy_param_write(param, param->max, max, sizeof(max));
+    return value_fail(&v, err, "%.40s is not within %s .. %s", v.node->text, min, max);
 }
 
 /* Parameters of the chosen policies, each with its value or its default; then those of others. */
@@ -196,7 +193,7 @@ static int read_params(struct loader *l, struct pkv_err *err)
 
         for (size_t i = 0; i < policy->num_params; i++) {
             const struct pkv_policy_param *param = &policy->params[i];
-            int64_t *field = policy_param_field(policies, (enum pkv_choice)c, param);
+            int64_t *field = &policies->params[c][i];
 
             *field = param->preset;
             for (size_t k = 0; k < l->num_params; k++) {

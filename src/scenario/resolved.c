@@ -194,12 +194,15 @@ static unsigned write_name(struct pkv_text *out, const char *name, const char *f
 static void write_params(struct pkv_text *out, const struct pkv_scenario *s,
                          enum pkv_choice choice, unsigned depth)
 {
-    struct pkv_policies policies = s->sched.policies;
-    const struct pkv_policy_info *policy = pkv_policies_get(&policies, choice);
+    const struct pkv_policies *policies = &s->sched.policies;
+    const struct pkv_policy_info *policy = pkv_policies_get(policies, choice);
+    char value[32];
 
-    for (size_t i = 0; i < policy->num_params; i++)
-        pkv_text_fmt(out, "%*s%s: %" PRId64 "\n", (int)(2 * depth), "", policy->params[i].name,
-                     *policy_param_field(&policies, choice, &policy->params[i]));
+    for (size_t i = 0; i < policy->num_params; i++) {
+        pkv_policy_param_write(&policy->params[i], policies->params[choice][i], value,
+                               sizeof(value));
+        pkv_text_fmt(out, "%*s%s: %s\n", (int)(2 * depth), "", policy->params[i].name, value);
+    }
 }
 
 char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err *err)

@@ -80,9 +80,6 @@ bool loader_is_of_file(const struct given *said);
 /* Read the keys first .. last and look at what fits only together. */
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err);
 
-/* The value of a policy's parameter is kept here; param is one of the policy's. */
-int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
-                            const struct pkv_policy_param *param);
 const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *policy,
                                                  const char *name);
 

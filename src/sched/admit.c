@@ -67,8 +67,8 @@ static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
 
 static void count_overtakes(struct pkv_sched *s)
 {
-    /* Without a bound nobody asks, and with many waiting it would cost. */
-    for (size_t i = 0; s->config.policies.on_blocked_param > 0 && i < s->num_aside; i++)
+    /* With many waiting it costs. */
+    for (size_t i = 0; sched_counts_overtakes(s) && i < s->num_aside; i++)
         s->aside[i]->num_overtakes++;
 }
 
@@ -217,11 +217,18 @@ static void put_back(struct pkv_sched *s)
     s->num_aside = s->num_deferred = 0;
 }
 
-static bool may_go_on(const struct pkv_sched *s)
+static bool goes_on(const struct pkv_sched *s, const struct pkv_request *refused)
 {
     const struct pkv_policies *p = &s->config.policies;
-    for (size_t i = 0; p->on_blocked_param > 0 && i < s->num_aside; i++)
-        if (!p->on_blocked->goes_on(s->aside[i], p->on_blocked_param))
+    return p->on_blocked->goes_on(refused, p->params[PKV_CHOICE_ON_BLOCKED]);
+}
+
+static bool may_go_on(const struct pkv_sched *s)
+{
+    if (!sched_counts_overtakes(s))
+        return true;
+    for (size_t i = 0; i < s->num_aside; i++)
+        if (!goes_on(s, s->aside[i]))
             return false;
     return true;
 }
@@ -234,7 +241,7 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     case ADMITTED:
         return may_go_on(s);
     case REFUSED:
-        if (!s->config.policies.on_blocked->goes_on(r, s->config.policies.on_blocked_param))
+        if (!goes_on(s, r))
             return 0;
         if (put_aside(&s->aside, &s->num_aside, &s->aside_capacity, s, r, err) < 0)
             return -1;

@@ -59,7 +59,15 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
-    return s->preempt_state ? 0 : -1;
+    if (!s->preempt_state)
+        return -1;
+    if (p->order->init)
+        p->order->init(s->order_state, p->params[PKV_CHOICE_ORDER]);
+    if (p->admit->init)
+        p->admit->init(s->admit_state, p->params[PKV_CHOICE_ADMIT]);
+    if (p->preempt->init)
+        p->preempt->init(s->preempt_state, p->params[PKV_CHOICE_PREEMPT]);
+    return 0;
 }
 
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
@@ -145,6 +153,13 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         p->admit->observe(s->admit_state, &facts);
     if (p->preempt->observe)
         p->preempt->observe(s->preempt_state, &facts);
+}
+
+bool sched_counts_overtakes(const struct pkv_sched *s)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    return p->on_blocked->counts_overtakes &&
+           p->on_blocked->counts_overtakes(p->params[PKV_CHOICE_ON_BLOCKED]);
 }
 
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r)

@@ -105,6 +105,7 @@ int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err);
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 /* Tokens of the first chunk of a request with so many to compute. */
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
+bool sched_counts_overtakes(const struct pkv_sched *s);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
 void sched_note_peak(struct pkv_request *r);
 /* Positions a request has when it ends by itself; what its tables are made for. */

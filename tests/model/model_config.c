@@ -36,7 +36,7 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
     out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip") == 1;
     out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
-    out->max_overtakes = p->on_blocked_param;
+    out->max_overtakes = p->params[PKV_CHOICE_ON_BLOCKED][0];
 }
 
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)

@@ -71,7 +71,7 @@ static void draw_policies(struct random_run *run)
     num = below(run, 12);
     choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : num < 10 ? 2 : num - 7]);
     choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
-    run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
+    run->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0] = chance(run, 50) ? 0 : between(run, 1, 4);
     choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
     run->sched.seed = next(run);
 }
@@ -248,7 +248,7 @@ void random_run_print(const struct random_run *run)
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
-    printf(" (max_overtakes %" PRId64 ")\n", c->policies.on_blocked_param);
+    printf(" (max_overtakes %" PRId64 ")\n", c->policies.params[PKV_CHOICE_ON_BLOCKED][0]);
     printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
            "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
