@@ -216,6 +216,13 @@ uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_pr
  * later. */
 bool pkv_cache_takes_runs(const struct pkv_cache *cache);
 
+/* Reading single blocks: how many sequences hold it; whether it has an identity, so that a look-up may
+ * find it. The free blocks in the order in which they would be taken (under a layout of runs by their
+ * ids); out has room for all blocks. */
+uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id);
+bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id);
+uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out);
+
 /* Identities lost since pkv_cache_clear_evicted(), block ids in order. Kept only after
  * pkv_cache_log_evicted(cache, true).
  *   returns  0, or -1 with PKV_ERR_MEMORY when there was no room for one of them */

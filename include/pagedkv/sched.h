@@ -186,8 +186,9 @@ uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 /* The most blocks it would hold if it ran alone to its end; under a layout of runs, those of its run. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 
-/* Positions that the running requests will have stored at their ends, all together: what of their
- * blocks will ever be used. O(running). */
+/* Positions that a request will have stored at its end; and those of all running requests together,
+ * what of their blocks will ever be used. The latter is O(running). */
+uint64_t pkv_sched_end_positions(const struct pkv_sched *sched, const struct pkv_request *request);
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *sched);
 
 /* One number for all that decides what follows, after a plan is made. The same number twice, with

@@ -456,6 +456,21 @@ bool pkv_cache_takes_runs(const struct pkv_cache *cache)
     return cache->takes_runs;
 }
 
+uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return pkv_pool_ref_cnt(cache->pool, id);
+}
+
+bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return has_key(cache, id);
+}
+
+uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out)
+{
+    return pkv_pool_list_free(cache->pool, out);
+}
+
 void pkv_cache_log_evicted(struct pkv_cache *cache, bool on)
 {
     cache->log_evicted = on;

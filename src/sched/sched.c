@@ -190,6 +190,11 @@ uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r
                                     (uint32_t)sched_end_positions(s, r), s->max_model_len);
 }
 
+uint64_t pkv_sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return sched_end_positions(s, r);
+}
+
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
 {
     uint64_t num = 0;
