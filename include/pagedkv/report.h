@@ -1,5 +1,6 @@
 /*
- * report.h - results for people: the terminal summary with its plots; and comparisons of logs.
+ * report.h - results for people: the terminal summary with its plots; pages of a run step by step;
+ * and comparisons of logs.
  *
  * Nothing here prints: texts come back as strings, which the caller frees with pkv_report_free().
  */
@@ -32,6 +33,41 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
                          const struct pkv_trace_notes *notes,   /* NULL = synthetic */
                          const struct pkv_report_style *style, struct pkv_err *err);
 void pkv_report_free(char *text);
+
+/* ---- a run step by step ---- */
+
+/* Where a run that is looked at pauses next. */
+enum pkv_pause {
+    PKV_PAUSE_STEP,          /* at the end of a step by its number, or of the first one behind it */
+    PKV_PAUSE_PREEMPTION,    /* of one in which somebody is preempted, */
+    PKV_PAUSE_ADMISSION,     /* is admitted or resumed, */
+    PKV_PAUSE_BLOCKED,       /* is refused at the head of the queue: once for each cause of a wait */
+    PKV_PAUSE_NEVER
+};
+
+struct pkv_stepper_config {
+    const struct pkv_scenario *scenario;            /* borrowed */
+    int (*pause)(void *ctx, struct pkv_err *err);   /* the run pauses until it returns; -1 ends it */
+    void *ctx;
+};
+
+/* A sink that keeps what happens in a step, and what the pool, the block tables and the queues are
+ * right after scheduling. It changes nothing. The engine must log_evicted.
+ *   cost   O(events + scheduled) a step; O(blocks + running + waiting log waiting) where it pauses */
+struct pkv_stepper;
+struct pkv_stepper *pkv_stepper_create(const struct pkv_stepper_config *config,
+                                       struct pkv_err *err);
+void pkv_stepper_destroy(struct pkv_stepper *stepper);
+struct pkv_sink pkv_stepper_sink(struct pkv_stepper *stepper);
+/* At first it is PKV_PAUSE_STEP, step 0. Numbers of steps that are over pause at the next one. */
+void pkv_stepper_pause_at(struct pkv_stepper *stepper, enum pkv_pause pause, uint64_t step);
+
+/* While it pauses: the step's number; does a request of this id run or wait; and the page to show.
+ * only: an id, for a page about that one request; NULL = all. Free with pkv_report_free(). */
+uint64_t pkv_stepper_step(const struct pkv_stepper *stepper);
+bool pkv_stepper_has(const struct pkv_stepper *stepper, const char *id);
+char *pkv_stepper_page(const struct pkv_stepper *stepper, const char *only,
+                       const struct pkv_report_style *style, struct pkv_err *err);
 
 /* What traffic would hold if every request ran as soon as it came: prefill takes no time, every token
  * takes token_ns. A request of prompt c and output g that comes at a runs in [a, a + g token_ns),
