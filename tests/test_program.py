@@ -27,12 +27,13 @@ from program import FILES, SCENARIO, TRACE, ProgramCase
 
 COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
             "formats", "help")
-RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--quiet")
+RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
+             "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
     "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
-LATER_FLAGS = ("--kv-budget", "--model", "--live", "--step", "--perfetto", "--openmetrics", "--warm",
+LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
                "--after", "--until", "--columns")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.

@@ -75,6 +75,24 @@ class Scenarios(ProgramCase):
         self.say(name, "195,568", "31,760", "163,808", "1, 129, 273, 417, 577, 753, 945",
                  "step 2,046", "step 2,047")
 
+    def test_six_blocks(self):
+        name = "six_blocks.yaml"
+        small = self.run_scenario(name)
+        rows = self.rows("out", "steps.csv")
+        self.assertEqual([r["step"] for r in rows if r["preempted"] != "0"], ["5"])
+        self.assertEqual((rows[6]["resumed"], rows[6]["hit_tokens"], rows[6]["sched_tokens"]),
+                         ("1", "16", "1"))
+        self.assertEqual(small["tokens"]["recomputed"], 0)
+        requests = {row["id"]: row for row in self.rows("out", "requests.csv")}
+        self.assertEqual(requests["c"]["queue_ns"], "8000000")
+        apart = self.run_scenario(name, "--set", "kv.prefix_cache=false")
+        self.assertLess(max(int(r["running"]) for r in self.rows("out", "steps.csv")), 3)
+        large = self.run_scenario(name, "--set", "kv.num_blocks=8")
+        self.assertEqual([s["steps"] for s in (small, apart, large)], [12, 16, 9])
+        self.assertEqual([s["preemptions"] for s in (small, apart)], [1, 0])
+        self.say(name, "step 5", "16 computed tokens", "back in step 6", "computes 1 of 17",
+                 "waits 8 steps; the run takes 12", "takes 16 steps", "it takes 9")
+
     def test_consumed_not_emitted(self):
         name = "consumed_not_emitted.yaml"
         fits = self.run_scenario(name)
