@@ -10,8 +10,7 @@ import sys
 
 import tap
 from program import ProgramCase
-
-SCENARIOS = ""
+from scenario_case import ScenarioCase
 
 GATE_OFF = ("--set", "scheduler.reserve_full_isl=false")
 
@@ -20,19 +19,7 @@ def mean_ms(values):
     return sum(values) / len(values) / 1e6
 
 
-class Scenarios(ProgramCase):
-    def run_scenario(self, name, *args, status=0):
-        result = self.call("run", os.path.join(SCENARIOS, name), "-o", "out", "--quiet", *args)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return self.summary("out")
-
-    def say(self, name, *phrases):
-        """The head of the scenario says these numbers."""
-        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-            head = re.sub(r"\s*\n# *", " ", file.read())
-        for phrase in phrases:
-            self.assertIn(phrase, head)
-
+class Scenarios(ScenarioCase):
     def waits_ms(self, priority):
         return [int(row["first_token_ns"]) - int(row["arrival_ns"])
                 for row in self.rows("out", "requests.csv") if row["priority"] == priority]
@@ -42,11 +29,10 @@ class Scenarios(ProgramCase):
                    for row in self.rows("out", "requests.csv") if row["priority"] == priority)
 
     def test_each_has_its_question_finding_and_other_side(self):
-        names = sorted(name for name in os.listdir(SCENARIOS) if name.endswith(".yaml"))
+        names = sorted(name for name in os.listdir(self.scenarios) if name.endswith(".yaml"))
         self.assertGreaterEqual(len(names), 6)
         for name in names:
-            with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-                text = file.read()
+            text = self.text(name)
             with self.subTest(name):
                 self.assertTrue(text.startswith("# Question  "))
                 self.assertIn("\n# Finding   ", text)
@@ -179,10 +165,7 @@ class Scenarios(ProgramCase):
             rows[preset] += f" {mean['running']:.1f} {paper}"
             rates.append(f"{run['throughput']['requests_per_s']:.2f}")
             outside.append(f"{100 * (shares[2] + shares[3]):.1f}")
-        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-            table = {line.split()[1]: " ".join(line.split()[2:]) for line in file
-                     if re.match(r"#           (orca-|vllm )", line)}
-        self.assertEqual(table, rows)
+        self.say_rows(name, rows)
         again = self.run_scenario(name, "--set", "scheduler.watermark=0.05")
         self.say(name, f"{100 * used / held:.1f} % of what it holds is used",
                  f"serves {paged['throughput']['requests_per_s']:.2f} requests a second, the three "
@@ -212,6 +195,6 @@ class Scenarios(ProgramCase):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    SCENARIOS = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
+    ScenarioCase.scenarios = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
     ProgramCase.program = os.path.abspath(sys.argv.pop(1))
     tap.main(__name__)
