@@ -78,7 +78,8 @@ void pkv_policy_param_write(const struct pkv_policy_param *param, int64_t value,
 {
     int64_t scale = param->scale > 1 ? param->scale : 1;
     int num_decimals = 0;
-    for (int64_t rest = scale; rest > 1; rest /= 10)
+    /* 64 bits have no more than 18; an optimizing compiler that is not told warns of the width. */
+    for (int64_t rest = scale; rest > 1 && num_decimals < 18; rest /= 10)
         num_decimals++;
     while (num_decimals > 0 && value % 10 == 0) {
         value /= 10;
