@@ -64,12 +64,26 @@ struct pkv_sched_view {
     uint64_t seed;
 };
 
+/* Parts of a step. A running request decodes when it has a token out and one known token to compute;
+ * else it is still in its prompt, or again in it. */
+enum pkv_mix_part {
+    PKV_MIX_DECODES = 1,
+    PKV_MIX_PROMPTS = 2,
+    PKV_MIX_NEWCOMERS = 4,
+    PKV_MIX_RUNNING = PKV_MIX_DECODES | PKV_MIX_PROMPTS,
+    PKV_MIX_ALL = PKV_MIX_RUNNING | PKV_MIX_NEWCOMERS
+};
+
 /* What a step came to. */
 struct pkv_step_facts {
     uint64_t num_tokens;        /* scheduled */
     uint64_t num_prefill_tokens, num_decodes;
     size_t num_admitted, num_preempted, num_finished;
     bool is_idle;               /* nobody runs and nobody waits after it */
+    unsigned parts;             /* of the turn that scheduled something; 0 = nothing was scheduled */
+    /* Of those who still ran after the last preemption, before their tokens; 0 without one. */
+    size_t num_survivors;
+    uint64_t sum_emitted, sum_max_tokens;
 };
 
 /* One waiting request under consideration. */
@@ -113,6 +127,7 @@ struct pkv_admit_ops {
     void (*took)(const void *state, const struct pkv_sched_view *view, void *pass,
                  const struct pkv_candidate *c);
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
+    bool ignores_idle_steps;   /* observe() learns nothing from a step in which nothing ran */
     size_t state_size;
     void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
@@ -122,6 +137,7 @@ struct pkv_admit_ops {
 
 struct pkv_on_blocked_ops {
     struct pkv_policy_info info;
+    bool latches;   /* a refusal shuts the queue until a running request leaves */
     /* Does it look at num_overtakes? Without a bound nobody asks. NULL = never. */
     bool (*counts_overtakes)(const int64_t *params);
     /* May those behind a refused one be looked at? */
@@ -145,16 +161,21 @@ struct pkv_requeue_ops { struct pkv_policy_info info; enum pkv_place place; };
 enum pkv_on_preempt { PKV_ON_PREEMPT_RECOMPUTE };
 struct pkv_on_preempt_ops { struct pkv_policy_info info; enum pkv_on_preempt action; };
 
-enum pkv_grow { PKV_GROW_ONE_BY_ONE };
+enum pkv_grow { PKV_GROW_ONE_BY_ONE, PKV_GROW_WHOLE_BATCH };
 struct pkv_grow_ops { struct pkv_policy_info info; enum pkv_grow shape; };
 
 struct pkv_publish_ops { struct pkv_policy_info info; enum pkv_publish when; };
 
-/* Which halves of a step run; both may. */
-struct pkv_mix { bool grow, admit; };
+/* What a step runs: the parts of the first turn, and if that schedules nothing, those of the other
+ * one (0 = none). In a turn the running ones come before the newcomers. */
+struct pkv_mix { unsigned first, otherwise; };
 struct pkv_mix_ops {
     struct pkv_policy_info info;
-    struct pkv_mix (*choose)(const struct pkv_sched_view *view);
+    bool ignores_idle_steps;   /* observe() learns nothing from a step in which nothing ran */
+    struct pkv_mix (*choose)(const void *state, const struct pkv_sched_view *view);
+    size_t state_size;
+    void (*init)(void *state, const int64_t *params);
+    void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
 enum pkv_cache_kind { PKV_CACHE_BLOCKS };

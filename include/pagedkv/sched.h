@@ -14,6 +14,7 @@
  *   S4  running <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
  *   S6  the steady requests' phases, sums and number are those of the requests themselves
+ *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H

@@ -38,7 +38,8 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
     const struct pkv_policies *p = &config->sched.policies;
     e->steps_matter = config->every_step || p->order->needs_every_step || p->order->observe ||
-                      p->admit->observe || p->preempt->observe;
+                      (p->admit->observe && !p->admit->ignores_idle_steps) || p->preempt->observe ||
+                      (p->mix->observe && !p->mix->ignores_idle_steps);
     for (size_t i = 0; i < config->num_sinks; i++) {
         e->wants_events |= config->sinks[i].event != NULL;
         e->wants_plans |= config->sinks[i].planned != NULL;

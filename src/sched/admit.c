@@ -233,6 +233,20 @@ static bool may_go_on(const struct pkv_sched *s)
     return true;
 }
 
+/* For want of blocks or by the gate: a budget or a place is there again without anybody leaving. */
+static void shut(struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_request *refused)
+{
+    if (!s->config.policies.on_blocked->latches || s->num_running == 0)
+        return;
+    s->latch = (struct latch){
+        .is_shut = true,
+        .refused = pkv_request_ref(refused),
+        .need_blocks = plan->head.request == refused ? plan->head_need_blocks : 0,
+        .num_running = s->num_running,
+        .num_admissions = s->num_admissions,
+    };
+}
+
 /* returns 1 to go on with the next, 0 to stop, -1 without memory */
 static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                      struct pkv_err *err)
@@ -241,6 +255,7 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     case ADMITTED:
         return may_go_on(s);
     case REFUSED:
+        shut(s, plan, r);
         if (!goes_on(s, r))
             return 0;
         if (put_aside(&s->aside, &s->num_aside, &s->aside_capacity, s, r, err) < 0)
@@ -296,6 +311,13 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
+/* Nobody is looked at: the first in line waits as it was refused, or behind one that was. */
+static void note_latch(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *head)
+{
+    uint64_t need = pkv_request_get(s->latch.refused) == head ? s->latch.need_blocks : 0;
+    note_limit(plan, head, PKV_LIMIT_LATCH, need, s->view.num_free_blocks);
+}
+
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     sched_update_view(s);
@@ -303,6 +325,10 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     plan->limit = head ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
     if (!head)
         return 0;
+    if (s->latch.is_shut) {
+        note_latch(s, plan, head);
+        return 0;
+    }
     if (reorder(s, err) < 0 || sched_reserve_pass(s, s->num_running, err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {

@@ -45,6 +45,7 @@ static void commit_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_
 static void drop_finished(struct pkv_sched *s)
 {
     size_t kept = 0;
+    s->latch.is_shut = false;
     for (size_t i = 0; i < s->num_running; i++)
         if (s->running[i]->status == PKV_REQUEST_RUNNING)
             s->running[kept++] = s->running[i];

@@ -3,7 +3,8 @@
  *
  * Who runs and who waits, in which order, how often each was overtaken or given up where somebody
  * asks, and what the blocks hold: with no arrival, abort or token in between, the same number twice
- * means that the same goes on for ever. What a policy has learnt is not in it.
+ * means that the same goes on for ever. What admission and mix have learnt is in it, and what they will
+ * be told of the step at hand; what other policies have learnt is not.
  */
 #include "base/alloc.h"
 #include "base/mix.h"
@@ -36,6 +37,25 @@ static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const stru
     return pkv_mix(hash, ahead < FAR_AHEAD ? ahead : FAR_AHEAD);
 }
 
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t num)
+{
+    for (size_t i = 0; i < num; i++)
+        hash = pkv_mix(hash, ((const unsigned char *)bytes)[i]);
+    return hash;
+}
+
+static uint64_t mix_learnt(const struct pkv_sched *s, uint64_t hash)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    const struct pkv_plan *plan = &s->slots[(s->num_plans - 1) & 1].plan;
+    if (!p->admit->observe && !p->mix->observe)
+        return hash;
+    hash = mix_bytes(hash, s->admit_state, p->admit->state_size);
+    hash = mix_bytes(hash, s->mix_state, p->mix->state_size);
+    hash = pkv_mix(pkv_mix(hash, s->parts), plan->num_admissions);
+    return pkv_mix(pkv_mix(hash, plan->num_prefill_tokens), plan->num_decodes);
+}
+
 int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *err)
 {
     size_t num = pkv_waiting_num(s->waiting);
@@ -55,6 +75,7 @@ int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *er
         *out = mix_request(s, *out, s->running[i], least);
     for (size_t i = 0; i < num; i++)
         *out = pkv_mix(mix_request(s, *out, waiting[i], least), pkv_waiting_has_place(waiting[i]));
+    *out = mix_learnt(s, pkv_mix(*out, s->latch.is_shut));
     result = 0;
 out:
     pkv_free(waiting);

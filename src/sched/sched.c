@@ -59,7 +59,8 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
-    if (!s->preempt_state)
+    s->mix_state = s->preempt_state ? pkv_alloc(1, p->mix->state_size, err) : NULL;
+    if (!s->mix_state)
         return -1;
     if (p->order->init)
         p->order->init(s->order_state, p->params[PKV_CHOICE_ORDER]);
@@ -67,6 +68,8 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
         p->admit->init(s->admit_state, p->params[PKV_CHOICE_ADMIT]);
     if (p->preempt->init)
         p->preempt->init(s->preempt_state, p->params[PKV_CHOICE_PREEMPT]);
+    if (p->mix->init)
+        p->mix->init(s->mix_state, p->params[PKV_CHOICE_MIX]);
     return 0;
 }
 
@@ -122,6 +125,7 @@ void pkv_sched_destroy(struct pkv_sched *s)
     pkv_free(s->order_state);
     pkv_free(s->admit_state);
     pkv_free(s->preempt_state);
+    pkv_free(s->mix_state);
     pkv_free(s);
 }
 
@@ -136,7 +140,7 @@ void sched_update_view(struct pkv_sched *s)
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
 {
     const struct pkv_policies *p = &s->config.policies;
-    if (!p->order->observe && !p->admit->observe && !p->preempt->observe)
+    if (!p->order->observe && !p->admit->observe && !p->preempt->observe && !p->mix->observe)
         return;
     const struct pkv_step_facts facts = {
         .num_tokens = plan->num_tokens,
@@ -146,6 +150,10 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_preempted = plan->num_preemptions,
         .num_finished = plan->num_finished,
         .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
+        .parts = s->parts,
+        .num_survivors = s->survivors.num,
+        .sum_emitted = s->survivors.sum_emitted,
+        .sum_max_tokens = s->survivors.sum_max_tokens,
     };
     if (p->order->observe)
         p->order->observe(s->order_state, &facts);
@@ -153,6 +161,8 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         p->admit->observe(s->admit_state, &facts);
     if (p->preempt->observe)
         p->preempt->observe(s->preempt_state, &facts);
+    if (p->mix->observe)
+        p->mix->observe(s->mix_state, &facts);
 }
 
 bool sched_counts_overtakes(const struct pkv_sched *s)
@@ -280,6 +290,7 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
 
 void sched_remove_running(struct pkv_sched *s, size_t index)
 {
+    s->latch.is_shut = false;
     s->num_running--;
     for (size_t i = index; i < s->num_running; i++)
         s->running[i] = s->running[i + 1];
@@ -336,6 +347,7 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         all[num_waiting + i] = s->running[i];
     }
     s->num_running = 0;
+    s->latch.is_shut = false;
     if (num == 0)
         return;
     qsort(all, num, sizeof(struct pkv_request *), by_row);

@@ -41,6 +41,22 @@ struct remembered {
     struct pkv_hit hit;                   /* its counts; the block ids are gone */
 };
 
+/* The queue shut after a refusal (on_blocked: latch). Whoever leaves running opens it, and nobody comes
+ * in meanwhile, so those who ran when it was shut run still. */
+struct latch {
+    bool is_shut;
+    struct pkv_request_ref refused;
+    uint64_t need_blocks;                 /* it was refused with */
+    size_t num_running;                   /* when it was shut */
+    uint64_t num_admissions;
+};
+
+/* Those who ran after the last preemption of a step, before their tokens. */
+struct survivors {
+    size_t num;
+    uint64_t sum_emitted, sum_max_tokens;
+};
+
 struct pkv_sched {
     struct pkv_sched_config config;
     struct pkv_cache *cache;              /* owned */
@@ -55,9 +71,12 @@ struct pkv_sched {
     struct plan_slot slots[2];
     char *pass;                           /* owned scratch of the admit policy */
     size_t pass_capacity;                 /* bytes */
-    void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
+    void *order_state, *admit_state, *preempt_state, *mix_state;   /* owned, the policies' */
     bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
+    struct latch latch;
+    struct survivors survivors;
+    unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
@@ -85,7 +104,11 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 /* Take one out, its counts current. Fine for one that is not in. */
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
+/* They do not go on all together in this step: take them out, and let nobody in after it. */
+void steady_rest(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
+/* Can all of them grow by one token, but for a shortage? *out_num_blocks is what that takes. */
+bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and
  * change nothing. */
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
@@ -95,7 +118,7 @@ void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
 
 /* grow.c, admit.c */
-void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);

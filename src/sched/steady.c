@@ -142,6 +142,13 @@ void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan)
         steady_leave(s, s->running[i]);
 }
 
+void steady_rest(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    steady_leave_all(s, plan);
+    if (s->steady.hold_off == 0)
+        s->steady.hold_off = 1;
+}
+
 static bool all_come_first(const struct pkv_sched *s)
 {
     size_t num_others = s->num_running - s->steady.num;
@@ -149,6 +156,13 @@ static bool all_come_first(const struct pkv_sched *s)
         if (s->running[s->num_running - 1 - i]->steady.is_in)
             return false;
     return true;
+}
+
+bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks)
+{
+    const struct steady *t = &s->steady;
+    *out_num_blocks = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
+    return t->num <= s->budget && all_come_first(s);
 }
 
 /* The steady requests that take a block or fill one in this step, by admission. */
@@ -181,8 +195,8 @@ void steady_grow(struct pkv_sched *s, struct pkv_plan *plan)
     t->hold_off -= t->hold_off > 0;
     if (t->num == 0)
         return;
-    uint64_t num_wanted = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
-    if (t->num > s->budget || num_wanted > pkv_cache_num_free(s->cache) || !all_come_first(s)) {
+    uint64_t num_wanted;
+    if (!steady_goes_on(s, &num_wanted) || num_wanted > pkv_cache_num_free(s->cache)) {
         steady_leave_all(s, plan);
         return;
     }

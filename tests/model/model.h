@@ -27,13 +27,17 @@ enum model_order {
 };
 enum model_admit {
     MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX,
-    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF
+    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF, MODEL_ADMIT_STATIC_BATCH,
+    MODEL_ADMIT_RATIO
 };
 enum model_preempt {
     MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY, MODEL_PREEMPT_OLDEST,
     MODEL_PREEMPT_FEWEST_OUTPUTS, MODEL_PREEMPT_LEAST_LOST, MODEL_PREEMPT_MOST_BLOCKS,
     MODEL_PREEMPT_LARGEST_REMAINING, MODEL_PREEMPT_LEAST_PREEMPTED, MODEL_PREEMPT_FIT,
     MODEL_PREEMPT_RANDOM, MODEL_PREEMPT_NEVER
+};
+enum model_mix {
+    MODEL_MIX_MIXED, MODEL_MIX_PREFILL_FIRST, MODEL_MIX_DECODE_FIRST, MODEL_MIX_SEPARATE
 };
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
@@ -43,8 +47,15 @@ struct model_config {
     enum model_admit admit;
     enum model_preempt preempt;
     enum model_requeue requeue;
+    /* admit: ratio */
+    double ratio_init, ratio_min, ratio_step;
+    int64_t retract_steps, clip_tokens;
     bool skip_blocked;               /* on_blocked: skip */
+    bool latch;                      /* on_blocked: latch */
     int64_t max_overtakes;           /* with skip_blocked; 0 = any number */
+    bool whole_batch;                /* grow: whole_batch */
+    enum model_mix mix;
+    int64_t max_consecutive_prefills;    /* with mix: separate_with_limit */
     bool publish_computed;           /* else when allocated */
     bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
     bool chunked_prefill;

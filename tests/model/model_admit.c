@@ -52,6 +52,75 @@ static uint64_t blocks_promised(const struct model *m)
     return sum;
 }
 
+static bool somebody_has_a_token(const struct model *m)
+{
+    for (const struct model_request *r = m->running; r != NULL; r = r->next)
+        if (r->num_emitted > 0)
+            return true;
+    return false;
+}
+
+static int64_t tokens_to_come(const struct model *m, const struct model_request *r)
+{
+    int64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1, rest = allowed - r->num_emitted;
+
+    rest = rest > 0 ? rest : 0;
+    return rest < m->config.clip_tokens ? rest : m->config.clip_tokens;
+}
+
+static const struct model_entry *entry_of(const struct model *m, const struct model_request *r)
+{
+    for (size_t i = 0; i < m->num_entries; i++)
+        if (m->entries[i].request == r)
+            return &m->entries[i];
+    return NULL;
+}
+
+/* Tokens that the running may come to take, by the estimate, and those taken in this step with all of
+ * what they take and may say. */
+static double tokens_set_aside(const struct model *m, double *taken_back)
+{
+    double sum = 0;
+
+    *taken_back = 0;
+    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
+        const struct model_entry *e = entry_of(m, r);
+        uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
+        uint32_t rest = r->num_known - computed;
+
+        if (e != NULL && e->admitted)
+            continue;
+        sum += rest == 1 && r->num_emitted > 0 ? 0 : rest;
+        sum += (double)tokens_to_come(m, r) * m->ratio;
+    }
+    for (size_t i = 0; i < m->num_entries; i++) {
+        const struct model_entry *e = &m->entries[i];
+        const struct model_request *r = e->request;
+        double taken = (double)model_blocks_for(m, e->num_tokens) * m->config.block_size;
+        int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
+
+        if (!e->admitted)
+            continue;
+        most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
+        sum += taken + (e->first + e->num_tokens == r->num_known ? (double)most : 0) +
+               m->config.block_size;
+        *taken_back += taken;
+    }
+    return sum;
+}
+
+static bool passes_ratio(const struct model *m, const struct candidate *c, uint64_t free)
+{
+    double size = m->config.block_size, taken_back;
+    double aside = tokens_set_aside(m, &taken_back);
+    double asked = c->request->num_known - c->num_hit * size +
+                   (double)tokens_to_come(m, c->request) + size;
+
+    if (m->running == NULL)
+        return blocks_needed(m, c, c->request->num_known) <= free;
+    return asked < ((double)free - c->num_unheld) * size + taken_back - aside;
+}
+
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
 {
     const struct model_request *r = c->request;
@@ -67,6 +136,12 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
     case MODEL_ADMIT_MC_SF:
         return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
+    case MODEL_ADMIT_RATIO:
+        return need <= free && passes_ratio(m, c, free);
+    case MODEL_ADMIT_STATIC_BATCH:
+        if (somebody_has_a_token(m))
+            return false;
+        /* fall through */
     case MODEL_ADMIT_RESERVE_MAX:
         return need <= free &&
                blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
@@ -93,6 +168,8 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     need = blocks_needed(m, c, c->positions);
     if (passes(m, c, need, free))
         return ANSWER_YES;
+    if (m->config.admit == MODEL_ADMIT_STATIC_BATCH && somebody_has_a_token(m))
+        return ANSWER_NO_GATE;
     return need > free ? ANSWER_NO_BLOCKS : ANSWER_NO_GATE;
 }
 
@@ -194,6 +271,8 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         return true;
     case ANSWER_NO_BLOCKS:
     case ANSWER_NO_GATE:
+        if (m->running != NULL)
+            m->num_left_at_refusal = m->num_left;
         note(m, w, answer == ANSWER_NO_BLOCKS ? PKV_LIMIT_BLOCKS : PKV_LIMIT_GATE);
         w->refused[w->num_refused++] = c->request;
         return m->config.skip_blocked && !overtaken_enough(m, c->request);
@@ -212,6 +291,12 @@ static bool may_go_on(struct model *m, struct walk *w, uint32_t budget)
     return false;
 }
 
+/* A refusal while others ran, and none of them has left since. */
+static bool is_latched(const struct model *m)
+{
+    return m->config.latch && m->num_left_at_refusal == m->num_left;
+}
+
 void model_admit(struct model *m, uint32_t *budget)
 {
     size_t num = model_num_waiting(m);
@@ -219,9 +304,10 @@ void model_admit(struct model *m, uint32_t *budget)
                       .aside = model_alloc(num, sizeof *w.aside) };
     struct candidate c = { .hit = model_alloc(m->config.num_blocks, sizeof *c.hit) };
     struct model_request *next;
+    bool is_shut = is_latched(m);
 
-    m->limit = num > 0 ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
-    for (c.request = m->waiting; c.request != NULL; c.request = next) {
+    m->limit = num == 0 ? PKV_LIMIT_EMPTY : is_shut ? PKV_LIMIT_LATCH : PKV_LIMIT_NOTHING;
+    for (c.request = is_shut ? NULL : m->waiting; c.request != NULL; c.request = next) {
         next = c.request->next;
         if (!may_go_on(m, &w, *budget) || !visit(m, &w, &c, budget))
             break;

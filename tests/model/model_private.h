@@ -49,6 +49,11 @@ struct model {
     struct model_request *waiting, *running;     /* lists, first to last */
 
     int64_t now;
+    size_t num_left;                 /* how often somebody left running, in whatever way */
+    size_t num_left_at_refusal;      /* as it was when the walk met a refusal; SIZE_MAX = not met */
+    int64_t num_prefill_steps;       /* in a row that scheduled prompts only */
+    bool decoded;                    /* in this step, a turn in which decodes take part */
+    double ratio;                    /* admit: ratio */
     uint32_t num_idle;               /* rows in a row that changed nothing, with nothing to come */
     bool ended;
 

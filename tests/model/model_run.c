@@ -34,6 +34,8 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->now = num_specs > 0 ? specs[0].arrival_ns : 0;
     m->totals.first_arrival_ns = num_specs > 0 ? m->now : PKV_NO_TIME;
     m->totals.end_ns = PKV_NO_TIME;
+    m->num_left_at_refusal = SIZE_MAX;
+    m->ratio = config->ratio_init;
     return m;
 }
 
@@ -105,7 +107,8 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
-    if (c->admit == MODEL_ADMIT_RESERVE_MAX && r->num_prompt + allowed - 1 > positions)
+    if ((c->admit == MODEL_ADMIT_RESERVE_MAX || c->admit == MODEL_ADMIT_STATIC_BATCH) &&
+        r->num_prompt + allowed - 1 > positions)
         positions = r->num_prompt + allowed - 1;
     if (positions > c->max_model_len - 1)
         positions = c->max_model_len - 1;
@@ -168,6 +171,7 @@ static void take_aborts(struct model *m)
         if (r->status == MODEL_RUNNING) {
             model_release(m, r);
             DL_DELETE(m->running, r);
+            m->num_left++;
         } else {
             DL_DELETE(m->waiting, r);
         }

@@ -79,6 +79,7 @@ static void preempt(struct model *m, struct model_request *r)
         model_unpublish(m, r, r->num_computed);
     model_release(m, r);
     DL_DELETE(m->running, r);
+    m->num_left++;
     r->num_computed = 0;
     r->num_preemptions++;
     r->was_preempted = true;
@@ -110,11 +111,29 @@ static void give_tokens(struct model *m, struct model_request *r, uint32_t num, 
         model_publish(m, r, end < r->num_known ? end : r->num_known);
 }
 
+/* Who takes part in a walk over the running. */
+enum part { PART_ALL, PART_DECODES, PART_PROMPTS };
+
+static bool takes_part(const struct model_request *r, enum part part)
+{
+    bool decodes = r->num_emitted > 0 && r->num_computed + 1 == r->num_known;
+
+    return part == PART_ALL || decodes == (part == PART_DECODES);
+}
+
+static bool comes_before(const struct model_request *a, const struct model_request *b)
+{
+    for (const struct model_request *r = a; r != NULL; r = r->next)
+        if (r == b)
+            return true;
+    return false;
+}
+
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
  * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
-static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
-                 size_t *index)
+static bool grow(struct model *m, struct model_request *r, uint32_t num, enum part part,
+                 uint32_t *budget, size_t *index)
 {
     uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
 
@@ -124,7 +143,8 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_
 
         if (victim == NULL)
             return true;
-        if (cancel_entry(m, victim, budget))
+        if (cancel_entry(m, victim, budget) ||
+            (victim != r && comes_before(victim, r) && !takes_part(victim, part)))
             --*index;
         preempt(m, victim);
         if (victim == r)
@@ -144,14 +164,50 @@ static struct model_request *running_at(const struct model *m, size_t index)
     return r;
 }
 
-static void walk_running(struct model *m, uint32_t *budget)
+/* Blocks that those who take part are short of together; *grower is the first to find none left. */
+static uint64_t count_short(const struct model *m, enum part part, uint64_t budget,
+                            struct model_request **grower)
+{
+    uint64_t free = model_count_free(m), sum = 0;
+
+    *grower = NULL;
+    for (struct model_request *r = m->running; r != NULL; r = r->next) {
+        uint32_t num = tokens_wanted(m, r, (uint32_t)budget);
+        uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+
+        if (num == 0 || !takes_part(r, part))
+            continue;
+        budget -= num;
+        sum += wanted > r->num_table ? wanted - r->num_table : 0;
+        if (sum > free && *grower == NULL)
+            *grower = r;
+    }
+    return sum > free ? sum - free : 0;
+}
+
+static void make_room(struct model *m, enum part part, uint32_t budget)
+{
+    struct model_request *grower, *victim;
+    uint64_t num_short;
+
+    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0) {
+        victim = model_pick_victim(m, grower, (uint32_t)num_short);
+        if (victim == NULL)
+            break;
+        preempt(m, victim);
+    }
+}
+
+static void walk_running(struct model *m, enum part part, uint32_t *budget)
 {
     struct model_request *r;
 
+    if (m->config.whole_batch)
+        make_room(m, part, *budget);
     for (size_t i = 0; *budget > 0 && (r = running_at(m, i)) != NULL; i++) {
         uint32_t num = tokens_wanted(m, r, *budget);
 
-        if (num > 0 && !grow(m, r, num, budget, &i))
+        if (num > 0 && takes_part(r, part) && !grow(m, r, num, part, budget, &i))
             return;
     }
 }
@@ -184,17 +240,84 @@ static void count_entry(struct model *m, const struct model_entry *e)
         m->row.decode_tokens++;
 }
 
+/* Running prompts, then newcomers. */
+static void turn_of_prompts(struct model *m, uint32_t *budget, bool *looked)
+{
+    walk_running(m, PART_PROMPTS, budget);
+    if (m->num_preempted == 0)
+        model_admit(m, budget);
+    *looked = *looked || m->num_preempted == 0;
+    if (m->num_entries > 0)
+        m->num_prefill_steps++;
+}
+
+static void turn_of_decodes(struct model *m, uint32_t *budget)
+{
+    walk_running(m, PART_DECODES, budget);
+    m->decoded = m->num_entries > 0;
+    if (m->decoded)
+        m->num_prefill_steps = 0;
+}
+
+/* returns  were newcomers looked at? */
+static bool take_turns(struct model *m, uint32_t *budget)
+{
+    bool decodes_first = m->config.mix == MODEL_MIX_DECODE_FIRST ||
+                         (m->config.mix == MODEL_MIX_SEPARATE &&
+                          m->num_prefill_steps >= m->config.max_consecutive_prefills);
+    bool looked = false;
+
+    if (decodes_first) {
+        turn_of_decodes(m, budget);
+        if (m->num_entries == 0)
+            turn_of_prompts(m, budget, &looked);
+    } else {
+        turn_of_prompts(m, budget, &looked);
+        if (m->num_entries == 0)
+            turn_of_decodes(m, budget);
+    }
+    return looked;
+}
+
+/* For admit: ratio; before the step's tokens come out. */
+static void learn(struct model *m, bool decodes_alone)
+{
+    double num_out = 0, num_allowed = 1;
+
+    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
+        num_out += (double)(r->num_emitted + m->config.retract_steps);
+        num_allowed += r->max_tokens > 0 ? r->max_tokens : 1;
+    }
+    if (m->num_preempted > 0 && m->running != NULL) {
+        m->ratio = num_out / num_allowed < 1 ? num_out / num_allowed : 1;
+    } else if (m->num_preempted == 0 && decodes_alone && m->num_entries > 0) {
+        m->ratio -= m->config.ratio_step;
+        m->ratio = m->ratio > m->config.ratio_min ? m->ratio : m->config.ratio_min;
+    }
+}
+
 void model_schedule(struct model *m)
 {
     uint32_t budget = m->config.max_num_batched_tokens;
+    bool looked;
 
-    walk_running(m, &budget);
+    m->decoded = false;
+    if (m->config.mix == MODEL_MIX_MIXED) {
+        m->decoded = true;
+        walk_running(m, PART_ALL, &budget);
+        looked = m->num_preempted == 0;
+        if (looked)
+            model_admit(m, &budget);
+    } else {
+        looked = take_turns(m, &budget);
+    }
     if (m->num_preempted > 0)
         m->limit = PKV_LIMIT_PREEMPTED;
-    else
-        model_admit(m, &budget);
+    else if (!looked)
+        m->limit = m->waiting != NULL ? PKV_LIMIT_LATCH : PKV_LIMIT_EMPTY;
     for (size_t i = 0; i < m->num_entries; i++)
         count_entry(m, &m->entries[i]);
+    learn(m, m->decoded && m->row.prefill_tokens == 0 && m->row.admitted + m->row.resumed == 0);
     m->free_sched = model_count_free(m);
 }
 
@@ -232,8 +355,11 @@ void model_commit(struct model *m, int64_t end_ns)
             continue;
         model_release(m, r);
         DL_DELETE(m->running, r);
+        m->num_left++;
         r->status = MODEL_COMPLETED;
         r->finish_ns = end_ns;
         m->finished[m->num_finished++] = r;
     }
+    if (m->running == NULL && m->waiting == NULL)
+        m->ratio = m->config.ratio_init;
 }

@@ -45,6 +45,17 @@ static void choose(struct random_run *run, enum pkv_choice choice, const char *n
     pkv_policies_set(&run->sched.policies, choice, info);
 }
 
+/* Shares in millionths; the rest small enough to bite. */
+static void draw_ratio(struct random_run *run, int64_t *params)
+{
+    params[0] = between(run, 0, 10) * 100000;
+    params[1] = between(run, 0, 10) * 100000;
+    params[2] = between(run, 1, 12);
+    params[3] = between(run, 0, 6);
+    params[4] = between(run, 1, 30);
+    params[5] = between(run, 1, 15) * 100000;
+}
+
 /* The first of every choice, then those of the engine's two queues or a free mix. */
 static void draw_policies(struct random_run *run)
 {
@@ -55,7 +66,9 @@ static void draw_policies(struct random_run *run)
         "largest_remaining", "least_preempted", "fit", "random", "never" };
     static const char *const requeues[] = { "front", "by_order", "tail" };
     static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max",
-                                          "future_peak", "mc_sf" };
+                                          "future_peak", "mc_sf", "static_batch", "ratio" };
+    static const char *const mixes[] = { "mixed", "prefill_first", "decode_first",
+                                         "separate_with_limit" };
     bool mixed = chance(run, 60);
     uint32_t queue = below(run, 2), num;
 
@@ -68,10 +81,17 @@ static void draw_policies(struct random_run *run)
     choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 8) : queue]);
     choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 11) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
-    num = below(run, 12);
-    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : num < 10 ? 2 : num - 7]);
-    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
+    num = below(run, 16);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 8 ? num / 4 : num < 10 ? 2 : num < 12 ? num - 7
+                                                                           : num / 2 - 1]);
+    if (num >= 14)
+        draw_ratio(run, run->sched.policies.params[PKV_CHOICE_ADMIT]);
+    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip"
+                                       : chance(run, 30) ? "latch" : "stop");
     run->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0] = chance(run, 50) ? 0 : between(run, 1, 4);
+    choose(run, PKV_CHOICE_GROW, chance(run, 25) ? "whole_batch" : "one_by_one");
+    choose(run, PKV_CHOICE_MIX, mixes[chance(run, 50) ? 0 : below(run, 4)]);
+    run->sched.policies.params[PKV_CHOICE_MIX][0] = between(run, 1, 4);
     choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
     run->sched.seed = next(run);
 }
@@ -248,7 +268,8 @@ void random_run_print(const struct random_run *run)
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
-    printf(" (max_overtakes %" PRId64 ")\n", c->policies.params[PKV_CHOICE_ON_BLOCKED][0]);
+    printf(" (max_overtakes %" PRId64 ", max_consecutive_prefills %" PRId64 ")\n",
+           c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0]);
     printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
            "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
