@@ -1,6 +1,7 @@
 /*
  * test_policies_sglang.c - policies after rules of SGLang and TensorRT-LLM, one by one, in steps worked
- * out by hand: a queue that is shut, batches, and what is set aside. (Growth and mixes: test_mix.c.)
+ * out by hand: a queue that is shut, batches, what is set aside, and what is left behind. (Growth and
+ * mixes: test_mix.c.)
  */
 #include <math.h>
 #include <string.h>
@@ -490,6 +491,106 @@ START_TEST(ratio_lets_in_whoever_is_alone)
 }
 END_TEST
 
+/* --- publish: chunk_end and finish ----------------------------------------------------------- */
+
+/* Row 0 is 40 tokens of a text and says 30; whoever asks has the same text, 24 of row 0's tokens and
+ * one more. */
+static struct pkv_request *add_spoken(struct pkv_sched *sched, uint64_t row, uint32_t num_said)
+{
+    const struct pkv_span spans[] = { { pkv_origin(PKV_ORIGIN_NAME, 1), 0, 40 },
+                                      { pkv_origin(PKV_ORIGIN_OUTPUT, 0), 0, num_said },
+                                      { pkv_origin(PKV_ORIGIN_OWN, row), 0, 1 } };
+    const struct pkv_request_spec spec = {
+        .row = row, .abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME,
+        .num_prompt_tokens = num_said > 0 ? 40 + num_said + 1 : 40, .num_output_tokens = 30,
+        .max_tokens = 30,
+        .content = { .prompt = spans, .num_prompt_spans = num_said > 0 ? 3 : 1,
+                     .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, row) } };
+    struct pkv_request *request = NULL;
+
+    ck_assert_int_eq(pkv_sched_add(sched, &spec, &request, NULL, 0, NULL), 0);
+    return request;
+}
+
+/* What is found of row 0 by one who comes after so many steps, in chunks of 16. */
+static uint32_t found_after(const char *publish, int num_steps, bool is_aborted)
+{
+    struct pkv_sched_config config = base_config(40);
+    struct pkv_request *first;
+    struct pkv_sched *sched;
+    uint32_t num_hit;
+
+    config.prefix_cache = true;
+    config.long_prefill_token_threshold = 16;
+    set(&config, PKV_CHOICE_PUBLISH, publish);
+    sched = make_sched(&config);
+    first = add_spoken(sched, 0, 0);
+    for (int t = 0; t < num_steps; t++)
+        step(sched);
+    if (is_aborted) {
+        pkv_sched_abort(sched, first);
+        pkv_sched_forget(sched, first);
+    }
+    add_spoken(sched, 1, 24);
+    num_hit = step(sched)->admissions[0].num_hit_tokens;
+    pkv_sched_destroy(sched);
+    return num_hit;
+}
+
+/* Chunks of row 0 end with steps 0, 1 and 2 (16, 32 and 40 tokens). Its third block is full with step
+ * 10, and it ends with step 31 and 69 positions, four full blocks. */
+START_TEST(when_a_block_is_found)
+{
+    static const struct { const char *publish; uint32_t after[6], aborted; } wanted[] = {
+        /* steps      1   2   3   10  11  32    aborted after 12, with 49 positions */
+        { "alloc",     { 32, 32, 32, 48, 48, 64 }, 48 },
+        { "computed",  { 16, 32, 32, 32, 48, 64 }, 48 },
+        { "chunk_end", { 16, 32, 32, 32, 32, 64 }, 48 },
+        { "finish",    {  0,  0,  0,  0,  0, 64 }, 48 },
+    };
+    static const int steps[] = { 1, 2, 3, 10, 11, 32 };
+
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = 0; k < 6; k++)
+            ck_assert_msg(found_after(wanted[i].publish, steps[k], false) == wanted[i].after[k],
+                          "%s after %d steps", wanted[i].publish, steps[k]);
+        ck_assert_uint_eq(found_after(wanted[i].publish, 12, true), wanted[i].aborted);
+    }
+}
+END_TEST
+
+/* 5 blocks; row 9 (16 + 60) comes first, row 0 whole beside it. In step 9 row 0 wants a fourth block
+ * for its 49th position and gives itself up. When row 9 is gone it finds what it left: all that it had
+ * computed, its prompt's two full blocks, or nothing. */
+START_TEST(what_a_preempted_one_leaves)
+{
+    static const struct { const char *publish; uint32_t num_hit; } wanted[] = {
+        { "computed", 48 }, { "chunk_end", 32 }, { "finish", 0 } };
+
+    for (size_t i = 0; i < 3; i++) {
+        struct pkv_sched_config config = base_config(5);
+        const struct pkv_plan *plan;
+        struct pkv_request *other;
+        struct pkv_sched *sched;
+
+        config.prefix_cache = true;
+        set(&config, PKV_CHOICE_PUBLISH, wanted[i].publish);
+        sched = make_sched(&config);
+        other = add(sched, 9, 16, 60, 0);
+        add_spoken(sched, 0, 0);
+        for (int t = 0; t < 9; t++)
+            ck_assert_uint_eq(step(sched)->num_preemptions, 0);
+        ck_assert_uint_eq(step(sched)->num_preemptions, 1);
+        pkv_sched_abort(sched, other);
+        pkv_sched_forget(sched, other);
+        plan = step(sched);
+        ck_assert_uint_eq(plan->num_admissions, 1);
+        ck_assert_uint_eq(plan->admissions[0].num_hit_tokens, wanted[i].num_hit);
+        pkv_sched_destroy(sched);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policies_sglang");
@@ -511,6 +612,8 @@ int main(void)
     tcase_add_test(tests, ratio_decays_while_only_decoding);
     tcase_add_test(tests, ratio_is_strict);
     tcase_add_test(tests, ratio_lets_in_whoever_is_alone);
+    tcase_add_test(tests, when_a_block_is_found);
+    tcase_add_test(tests, what_a_preempted_one_leaves);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

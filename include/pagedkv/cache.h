@@ -80,7 +80,12 @@ struct pkv_group_config {
     uint32_t block_size;               /* tokens, > 0 */
 };
 
-enum pkv_publish { PKV_PUBLISH_ALLOC, PKV_PUBLISH_COMPUTED };
+enum pkv_publish {
+    PKV_PUBLISH_ALLOC,       /* the cache does it, when tokens are scheduled; else the caller: */
+    PKV_PUBLISH_COMPUTED,    /* after each step */
+    PKV_PUBLISH_CHUNK_END,   /* after each chunk of a prompt, and at the end */
+    PKV_PUBLISH_FINISH       /* at the end */
+};
 
 struct pkv_cache_config {
     struct pkv_pool_config pool;
@@ -88,7 +93,7 @@ struct pkv_cache_config {
     uint32_t num_groups;               /* 1 in this version */
     bool prefix_cache;
     enum pkv_pool_end unhashed_free;   /* where freed blocks without identity go, cache on */
-    enum pkv_publish publish;          /* a full block answers look-ups when allocated / computed */
+    enum pkv_publish publish;          /* when a full block answers look-ups */
 };
 
 /* One block table. */
@@ -178,7 +183,7 @@ void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq);
 void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences);
 void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens);
 
-/* Under publish: computed, enter the full blocks below num_computed_tokens. */
+/* Enter the full blocks below num_computed_tokens; for publish other than alloc. */
 void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq);
 
 /* Take back the identities of blocks not wholly below num_tokens (their tokens were cancelled). */

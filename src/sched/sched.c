@@ -314,6 +314,8 @@ uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
     PKV_ASSERT(!s->in_flight);
     leave_queues(s, r);
+    if (r->status == PKV_REQUEST_RUNNING)
+        sched_publish_end(s, &r->seq);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
     return freed;

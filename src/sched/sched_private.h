@@ -130,6 +130,8 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
 bool sched_counts_overtakes(const struct pkv_sched *s);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
+/* It ends, and its tables are still there: what is published at the end is published now. */
+void sched_publish_end(struct pkv_sched *s, struct pkv_seq *seq);
 void sched_note_peak(struct pkv_request *r);
 /* Positions a request has when it ends by itself; what its tables are made for. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);

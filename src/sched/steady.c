@@ -290,6 +290,7 @@ void steady_commit(struct pkv_sched *s, struct pkv_plan *plan)
         struct pkv_request *r =
             (struct pkv_request *)((char *)node - offsetof(struct pkv_request, waiting_node));
         steady_leave(s, r);
+        sched_publish_end(s, &r->seq);
         pkv_cache_release(s->cache, &r->seq);
         pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
         plan->finished[plan->num_finished++] = r;

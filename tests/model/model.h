@@ -39,6 +39,9 @@ enum model_preempt {
 enum model_mix {
     MODEL_MIX_MIXED, MODEL_MIX_PREFILL_FIRST, MODEL_MIX_DECODE_FIRST, MODEL_MIX_SEPARATE
 };
+enum model_publish {
+    MODEL_PUBLISH_ALLOC, MODEL_PUBLISH_COMPUTED, MODEL_PUBLISH_CHUNK_END, MODEL_PUBLISH_FINISH
+};
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
 /* max_... and ..._threshold: UINT32_MAX = without limit. */
@@ -56,7 +59,7 @@ struct model_config {
     bool whole_batch;                /* grow: whole_batch */
     enum model_mix mix;
     int64_t max_consecutive_prefills;    /* with mix: separate_with_limit */
-    bool publish_computed;           /* else when allocated */
+    enum model_publish publish;
     bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
     bool chunked_prefill;
     bool prefix_cache;

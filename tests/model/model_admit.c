@@ -208,7 +208,7 @@ static void take(struct model *m, const struct candidate *c)
         model_hold(m, r, c->hit[i]);
     while (r->num_table < wanted)
         model_take_new(m, r);
-    if (!m->config.publish_computed)
+    if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, c->positions);
     r->num_computed = num_hit_tokens;
     if (num_hit_tokens > r->num_highest)

@@ -50,7 +50,8 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
     out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 1;
     out->latch = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 2;
-    out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
+    out->publish = (enum model_publish)WORD(p->publish->info.name, "alloc", "computed",
+                                            "chunk_end", "finish");
     out->whole_batch = WORD(p->grow->info.name, "one_by_one", "whole_batch") == 1;
     out->mix = (enum model_mix)WORD(p->mix->info.name, "mixed", "prefill_first", "decode_first",
                                     "separate_with_limit");

@@ -169,6 +169,8 @@ static void take_aborts(struct model *m)
 
     while ((r = first_due_abort(m)) != NULL) {
         if (r->status == MODEL_RUNNING) {
+            if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
+                model_publish(m, r, r->num_computed);
             model_release(m, r);
             DL_DELETE(m->running, r);
             m->num_left++;

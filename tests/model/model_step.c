@@ -107,7 +107,7 @@ static void give_tokens(struct model *m, struct model_request *r, uint32_t num, 
         .num_blocks_before = r->num_table };
     while (r->num_table < wanted)
         model_take_new(m, r);
-    if (!m->config.publish_computed)
+    if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, end < r->num_known ? end : r->num_known);
 }
 
@@ -339,12 +339,19 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->last_token_ns = end_ns;
 }
 
+/* A running one's single token after the first one that came out. */
+static bool is_decode(const struct model_entry *e)
+{
+    return !e->admitted && e->request->num_emitted > 0 && e->first + 1 == e->request->num_known;
+}
+
 void model_commit(struct model *m, int64_t end_ns)
 {
     for (size_t i = 0; i < m->num_entries; i++) {
         struct model_request *r = m->entries[i].request;
 
-        if (m->config.publish_computed)
+        if (m->config.publish == MODEL_PUBLISH_COMPUTED ||
+            (m->config.publish == MODEL_PUBLISH_CHUNK_END && !is_decode(&m->entries[i])))
             model_publish(m, r, r->num_computed);
         if (r->num_computed < r->num_known)
             continue;
@@ -353,6 +360,8 @@ void model_commit(struct model *m, int64_t end_ns)
         if (!r->emits_nothing && r->num_emitted < r->num_output &&
             r->num_known < m->config.max_model_len)
             continue;
+        if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
+            model_publish(m, r, r->num_computed);
         model_release(m, r);
         DL_DELETE(m->running, r);
         m->num_left++;

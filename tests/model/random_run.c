@@ -67,6 +67,7 @@ static void draw_policies(struct random_run *run)
     static const char *const requeues[] = { "front", "by_order", "tail" };
     static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max",
                                           "future_peak", "mc_sf", "static_batch", "ratio" };
+    static const char *const publishes[] = { "computed", "chunk_end", "finish" };
     static const char *const mixes[] = { "mixed", "prefill_first", "decode_first",
                                          "separate_with_limit" };
     bool mixed = chance(run, 60);
@@ -92,7 +93,7 @@ static void draw_policies(struct random_run *run)
     choose(run, PKV_CHOICE_GROW, chance(run, 25) ? "whole_batch" : "one_by_one");
     choose(run, PKV_CHOICE_MIX, mixes[chance(run, 50) ? 0 : below(run, 4)]);
     run->sched.policies.params[PKV_CHOICE_MIX][0] = between(run, 1, 4);
-    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
+    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 55) ? publishes[below(run, 3)] : "alloc");
     run->sched.seed = next(run);
 }
 
