@@ -35,7 +35,7 @@ static const struct man_fact steps[] = {
     {"max_gap_ns", "largest gap between two tokens of one request that ended in this step"},
     {"limit", "why the first in line was not admitted: 0 the queue was empty, 1 all that came were "
               "admitted, 2 blocks, 3 token budget, 4 sequences, 5 gate, watermark or reserve, "
-              "6 latch, 7 a preemption in this step"},
+              "6 latch: nobody was looked at, 7 a preemption in this step"},
 };
 
 static const struct man_fact requests[] = {
