@@ -211,6 +211,32 @@ START_TEST(prefill_first_decodes_when_nobody_fits)
 }
 END_TEST
 
+/* Who decodes undisturbed is not walked, and stands still as a whole in a step of prompts. */
+START_TEST(the_decoding_ones_go_on_together_between_prompts)
+{
+    struct pkv_sched_config config = base_config(20);
+    const struct pkv_plan *plan;
+    struct pkv_request *first;
+    struct pkv_sched *sched;
+
+    set(&config, PKV_CHOICE_MIX, "prefill_first");
+    sched = make_sched(&config);
+    first = add(sched, 0, 16, 40, 0);
+    step(sched);
+    for (int t = 1; t < 5; t++)
+        ck_assert_uint_eq(step(sched)->num_steady, 1);
+    add(sched, 1, 32, 40, 0);
+    plan = step(sched);
+    ck_assert_uint_eq(plan->num_steady, 0);
+    ck_assert(plan->left_steady);
+    ck_assert_uint_eq(plan->num_tokens, 32);
+    ck_assert_uint_eq(first->num_emitted, 5);
+    ck_assert_uint_eq(step(sched)->num_tokens, 2);
+    ck_assert_uint_eq(first->num_emitted, 6);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* 4 blocks, rows 0 and 1 (16 + 40) take their second block in step 1; with `never` both stand still
  * from step 17 on. Row 2 (16) finds no block either, under any mix. */
 START_TEST(every_mix_can_be_stuck_and_none_hangs)
@@ -247,6 +273,7 @@ int main(void)
     tcase_add_test(tests, separate_with_limit_lets_decodes_through);
     tcase_add_test(tests, separate_with_limit_of_one);
     tcase_add_test(tests, prefill_first_decodes_when_nobody_fits);
+    tcase_add_test(tests, the_decoding_ones_go_on_together_between_prompts);
     tcase_add_test(tests, every_mix_can_be_stuck_and_none_hangs);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

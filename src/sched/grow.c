@@ -22,9 +22,11 @@ static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_reques
     return n < budget ? n : (uint32_t)budget;
 }
 
-/* Is it of the parts that grow in this turn? Before its growth. */
+/* Is it of the parts that are walked in this turn? Before its growth. */
 static bool takes_part(const struct pkv_request *r, unsigned parts)
 {
+    if (r->steady.is_in)
+        return false;
     bool decodes = r->num_emitted > 0 && r->seq.num_known_tokens - r->seq.num_computed_tokens == 1;
     return parts & (decodes ? PKV_MIX_DECODES : PKV_MIX_PROMPTS);
 }
@@ -104,6 +106,7 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
     uint32_t positions = r->seq.num_computed_tokens + n;
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
+        steady_leave_all(s, plan);   /* who is not of this turn */
         sched_update_view(s);
         s->view.num_short_blocks = blocks_short(s, r, positions);
         size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, r);
@@ -136,14 +139,22 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
     plan_add_entry(s, plan, entry);
 }
 
+/* Steady ones are not walked. */
+static size_t first_to_walk(const struct pkv_sched *s)
+{
+    return steady_come_first(s) ? s->steady.num : 0;
+}
+
 static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
-    if ((parts & PKV_MIX_RUNNING) == PKV_MIX_RUNNING)
+    if (parts & PKV_MIX_DECODES)
         steady_grow(s, plan);
-    for (size_t i = s->steady.num; i < s->num_running && s->budget > 0; i++) {
+    for (size_t i = first_to_walk(s); i < s->num_running && s->budget > 0; i++) {
         struct pkv_request *r = s->running[i];
+        if (!takes_part(r, parts))
+            continue;
         uint32_t n = tokens_wanted(s, r, s->budget);
-        if (n == 0 || !takes_part(r, parts))
+        if (n == 0)
             continue;
         uint32_t blocks_before[PKV_MAX_GROUPS];
         for (uint32_t g = 0; g < s->config.num_groups; g++)
@@ -167,15 +178,17 @@ static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan, unsigned
 static uint64_t blocks_wanted(const struct pkv_sched *s, unsigned parts, uint64_t num_free,
                               struct pkv_request **out_grower)
 {
-    uint64_t sum = 0, budget = s->budget - s->steady.num;
-    if (s->steady.num > 0)
+    uint64_t sum = 0, budget = s->budget;
+    if (parts & PKV_MIX_DECODES) {
         steady_goes_on(s, &sum);
+        budget -= s->steady.num;
+    }
     *out_grower = NULL;
-    for (size_t i = s->steady.num; i < s->num_running && budget > 0; i++) {
+    for (size_t i = first_to_walk(s); i < s->num_running && budget > 0; i++) {
         struct pkv_request *r = s->running[i];
-        uint32_t n = tokens_wanted(s, r, budget);
-        if (n == 0 || !takes_part(r, parts))
+        if (!takes_part(r, parts))
             continue;
+        uint32_t n = tokens_wanted(s, r, budget);
         sum += pkv_cache_need(s->cache, &r->seq, NULL, r->seq.num_computed_tokens + n);
         budget -= n;
         if (sum > num_free && !*out_grower)
@@ -189,7 +202,7 @@ static uint64_t blocks_wanted(const struct pkv_sched *s, unsigned parts, uint64_
 static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
     uint64_t num_due;
-    if (!steady_goes_on(s, &num_due))
+    if ((parts & PKV_MIX_DECODES) && !steady_goes_on(s, &num_due))
         steady_leave_all(s, plan);
     while (s->num_running > 1) {
         struct pkv_request *grower;

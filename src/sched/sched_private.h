@@ -104,9 +104,9 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 /* Take one out, its counts current. Fine for one that is not in. */
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
-/* They do not go on all together in this step: take them out, and let nobody in after it. */
-void steady_rest(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
+/* Do all of them come before every other one in running? */
+bool steady_come_first(const struct pkv_sched *s);
 /* Can all of them grow by one token, but for a shortage? *out_num_blocks is what that takes. */
 bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and

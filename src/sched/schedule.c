@@ -43,11 +43,11 @@ static int run_turn(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts, 
 static int run_mix(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     struct pkv_mix mix = s->config.policies.mix->choose(s->mix_state, &s->view);
-    if ((mix.first & PKV_MIX_RUNNING) != PKV_MIX_RUNNING)
-        steady_rest(s, plan);
     int looked = run_turn(s, plan, mix.first, err), again = 0;
     if (looked >= 0 && plan->num_tokens == 0 && mix.otherwise)
         again = run_turn(s, plan, mix.otherwise, err);
+    if (plan->num_steady == 0)
+        steady_leave_all(s, plan);   /* they did not go on in this step */
     return looked < 0 || again < 0 ? -1 : looked || again;
 }
 

@@ -13,7 +13,8 @@
  *
  * This holds while every steady request comes before every other one in the order of running, the
  * budget covers all of them, and the blocks that are due are free. Otherwise all of them are taken
- * out and the step is walked request by request, which is the meaning of it all (grow.c).
+ * out and the step is walked request by request, which is the meaning of it all (grow.c). So they are
+ * when a mix lets them stand still in a step.
  *
  * Whoever reads a steady request's counts refreshes them first. S6 recounts.
  */
@@ -142,14 +143,7 @@ void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan)
         steady_leave(s, s->running[i]);
 }
 
-void steady_rest(struct pkv_sched *s, struct pkv_plan *plan)
-{
-    steady_leave_all(s, plan);
-    if (s->steady.hold_off == 0)
-        s->steady.hold_off = 1;
-}
-
-static bool all_come_first(const struct pkv_sched *s)
+bool steady_come_first(const struct pkv_sched *s)
 {
     size_t num_others = s->num_running - s->steady.num;
     for (size_t i = 0; i < num_others; i++)
@@ -162,7 +156,7 @@ bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks)
 {
     const struct steady *t = &s->steady;
     *out_num_blocks = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
-    return t->num <= s->budget && all_come_first(s);
+    return t->num <= s->budget && steady_come_first(s);
 }
 
 /* The steady requests that take a block or fill one in this step, by admission. */
