@@ -98,7 +98,8 @@ struct pkv_candidate {
 enum pkv_admit_verdict {
     PKV_ADMIT,        /* as proposed */
     PKV_ADMIT_BLOCKS, /* no: not even this step's blocks are there */
-    PKV_ADMIT_GATE    /* no: gate, watermark or reserve; this step's blocks would be there */
+    PKV_ADMIT_GATE    /* no: gate, watermark or reserve, where this step's blocks would be there; or a
+                         batch that is shut, whatever is there */
 };
 
 /* The key of a waiting request: smaller first, equal ones by arrival. */

@@ -1,5 +1,5 @@
 /*
- * sched.h - one scheduler step: grow the running, preempt, admit.
+ * sched.h - one scheduler step: grow the running, preempt, admit; all in one, or as the mix has it.
  *
  * plan decides and takes the blocks; its result is a plain value. The model then runs, outside.
  * commit brings the tokens out and finishes requests. Between the two, positions have grown and
@@ -67,7 +67,7 @@ struct pkv_sched_config {
     X(PKV_LIMIT_BUDGET, "token budget")                                            \
     X(PKV_LIMIT_SEQS, "sequences")                                                 \
     X(PKV_LIMIT_GATE, "gate")          /* gate, watermark or reserve; the chunk would fit */ \
-    X(PKV_LIMIT_LATCH, "latch")                                                    \
+    X(PKV_LIMIT_LATCH, "latch")        /* nobody was looked at: latch or mix */         \
     X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step */
 
 enum pkv_limit {
@@ -120,7 +120,7 @@ struct pkv_plan {
     uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
     uint64_t num_recomputed_tokens, num_hit_tokens;
     enum pkv_limit limit;
-    struct pkv_request_ref head;     /* the refused head; request NULL when none */
+    struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
     bool changed_nothing;            /* nothing scheduled, nothing preempted */

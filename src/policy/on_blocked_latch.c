@@ -3,9 +3,8 @@
  * leaves: it finished, was given up, or was aborted.
  *
  * A refusal for the token budget or for want of a place shuts nothing. With nobody running there is
- * nobody who could leave, so nothing is shut then either. What others than leavers give back, such as
- * an estimate that falls, is not noticed while it is shut: that is its cost, and a pass less a step is
- * its gain.
+ * nobody who could leave, so nothing is shut then either. A pass is saved in every step; its price is
+ * that what changes while nobody leaves, such as an estimate that falls, is not noticed.
  *
  * After batch_is_full of SGLang's scheduler, which has further causes to set and to clear it.
  */
