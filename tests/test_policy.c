@@ -116,15 +116,15 @@ START_TEST(state_learns_after_each_step_and_choices_see_it)
         step(sched);
         ck_assert_uint_eq(num_facts, t + 1);
     }
-    expect_facts(0, (struct pkv_step_facts){ 48, 48, 0, 2, 0, 1, false, PKV_MIX_ALL, 0, 0, 0 });
-    expect_facts(1, (struct pkv_step_facts){ 21, 20, 1, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0 });
+    expect_facts(0, (struct pkv_step_facts){ 48, 48, 0, 2, 0, 1, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(1, (struct pkv_step_facts){ 21, 20, 1, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
     for (size_t t = 2; t < 14; t++)
-        expect_facts(t, (struct pkv_step_facts){ 2, 0, 2, 0, 0, 0, false, PKV_MIX_ALL, 0, 0, 0 });
+        expect_facts(t, (struct pkv_step_facts){ 2, 0, 2, 0, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
     /* row 0 is left, with 14 tokens of 20 out before this one */
-    expect_facts(14, (struct pkv_step_facts){ 1, 0, 1, 0, 1, 0, false, PKV_MIX_ALL, 1, 14, 20 });
-    expect_facts(19, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, false, PKV_MIX_ALL, 0, 0, 0 });
-    expect_facts(20, (struct pkv_step_facts){ 33, 33, 0, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0 });
-    expect_facts(26, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, true, PKV_MIX_ALL, 0, 0, 0 });
+    expect_facts(14, (struct pkv_step_facts){ 1, 0, 1, 0, 1, 0, false, PKV_MIX_ALL, 1, 14, 20, NULL, 0 });
+    expect_facts(19, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(20, (struct pkv_step_facts){ 33, 33, 0, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(26, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, true, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
     ck_assert_uint_eq(num_picks, 1);
     ck_assert_uint_eq(seen_by_pick.num_steps, 14);      /* steps 0 .. 13 are over */
     ck_assert_uint_eq(seen_by_pick.num_finished, 1);

@@ -147,6 +147,10 @@ int pkv_seq_init(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_
 /* Give the buffers back; the sequence must hold no block. */
 void pkv_seq_finish(struct pkv_cache *cache, struct pkv_seq *seq);
 
+/* One number for its first num_tokens, from 1 to those known: equal if and only if they and the roots
+ * are. Cost O(spans). */
+uint64_t pkv_seq_hash_first(const struct pkv_seq *seq, uint32_t num_tokens);
+
 /* Make room, so that no later call has to allocate: tables for num_positions positions, and the
  * identities of all full blocks among the known tokens (cache on).
  *   cost     O(new identities); nothing when there is nothing new */
@@ -241,6 +245,9 @@ int pkv_cache_evicted(const struct pkv_cache *cache, const pkv_block_id **out, s
  *   cost   O(blocks of the hit); nothing per step */
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit);
 uint64_t pkv_cache_version(const struct pkv_cache *cache);
+/* How often an identity has come or gone: while the number stands, every look-up finds as many tokens as
+ * before. */
+uint64_t pkv_cache_num_key_changes(const struct pkv_cache *cache);
 
 /* One number for what the blocks hold, those of the sequences and the free ones in their order. seqs
  * are all sequences that hold blocks. Cost O(num_blocks).

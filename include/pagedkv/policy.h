@@ -7,8 +7,8 @@
  * ops of its own: the scheduler takes pointers, the registry only maps words to them.
  *
  * Choices are pure: const state and the view. State that learns has one door, observe(), called after
- * each step; it is state_size bytes owned by the scheduler, zeroed, then handed to init() with the
- * values of the policy's parameters in their order.
+ * each step (an order two more, for who comes and goes); it is state_size bytes owned by the
+ * scheduler, zeroed, then handed to init() with the values of the policy's parameters in their order.
  */
 #ifndef PAGEDKV_POLICY_H
 #define PAGEDKV_POLICY_H
@@ -60,6 +60,8 @@ struct pkv_sched_view {
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
+    bool prefix_cache;
+    uint64_t num_passes;                   /* over a queue that was not empty, so far */
     uint64_t step;
     uint64_t seed;
 };
@@ -74,6 +76,12 @@ enum pkv_mix_part {
     PKV_MIX_ALL = PKV_MIX_RUNNING | PKV_MIX_NEWCOMERS
 };
 
+/* What one tenant got in a step. */
+struct pkv_tenant_tokens {
+    uint64_t num_prompt;        /* prompts of those admitted for the first time */
+    uint64_t num_generated;
+};
+
 /* What a step came to. */
 struct pkv_step_facts {
     uint64_t num_tokens;        /* scheduled */
@@ -84,6 +92,8 @@ struct pkv_step_facts {
     /* Of those who still ran after the last preemption, before their tokens; 0 without one. */
     size_t num_survivors;
     uint64_t sum_emitted, sum_max_tokens;
+    const struct pkv_tenant_tokens *tenants;   /* [num_tenants], by number; 0 without needs_tenant_tokens */
+    size_t num_tenants;
 };
 
 /* One waiting request under consideration. */
@@ -102,16 +112,38 @@ enum pkv_admit_verdict {
                          batch that is shut, whatever is there */
 };
 
-/* The key of a waiting request: smaller first, equal ones by arrival. */
+/* The key of a waiting request: smaller first, equal ones by arrival. An order that needs the whole
+ * queue has rank() instead of key(): all keys at once, before every pass; who comes between two passes
+ * stands behind those ranked. */
 struct pkv_order_ops {
     struct pkv_policy_info info;
     bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
     bool by_arrival;         /* the order of arrival itself; the key is 0 for all */
     int64_t (*key)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *r);
+    /* waiting is the queue as it stands. Those put to its front or behind its end are in it, and stay
+     * where they are whatever their key. scratch has rank_size_each bytes for each; keys lie between
+     * the ends of their range, which are reserved. */
+    void (*rank)(const void *state, const struct pkv_sched_view *view,
+                 struct pkv_request *const *waiting, size_t num, void *scratch, int64_t *out_keys);
+    size_t rank_size_each;
+    /* Is num_waiting_hit of those waiting to be current in rank()? NULL = never. */
+    bool (*needs_hits)(const void *state, const struct pkv_sched_view *view);
+    /* Passes by which one may have missed more than another before it no longer matters how many, if
+     * nobody has more than so many tokens; 0 = they never matter. NULL = never. */
+    uint64_t (*far_behind)(const int64_t *params, uint32_t most_tokens);
     size_t state_size;
+    size_t state_size_each;     /* more of it, zeroed, for each tenant, behind the rest */
+    bool needs_tenant_tokens;   /* observe() is told them; tenants are numbered */
     void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
+    /* Two more doors, for an order that learns who waits; NULL = it does not. One that was given up
+     * joins again; one leaves when it is admitted or cancelled. */
+    void (*joined)(void *state, const struct pkv_request *r);
+    void (*left)(void *state, const struct pkv_request *r);
+    /* What the state decides by, as one number, the same wherever its choices are. NULL = nothing that
+     * changes while no token comes out. */
+    uint64_t (*fingerprint)(const void *state);
 };
 
 /* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */

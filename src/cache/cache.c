@@ -436,6 +436,11 @@ uint64_t pkv_cache_version(const struct pkv_cache *cache)
     return cache->version;
 }
 
+uint64_t pkv_cache_num_key_changes(const struct pkv_cache *cache)
+{
+    return cache->index.num_changes;
+}
+
 uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions)
 {
     uint64_t num = 0;

@@ -23,6 +23,7 @@ struct prefix_index {
     uint32_t *heads;                /* [mask + 1], owned */
     uint32_t num_blocks, mask;
     uint32_t num_keys;              /* different keys */
+    uint64_t num_changes;           /* of the set of keys */
 };
 
 int prefix_index_init(struct prefix_index *index, uint32_t num_blocks, struct pkv_err *err);

@@ -146,9 +146,8 @@ static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, str
     bool alone = pkv_sched_num_running(e->sched) == 0 && engine_num_live(e) == 1;
     if (alone && last->ref.request->abort_ns == PKV_NO_TIME)
         watch_lone(e, last);
-    /* A policy that learns may decide otherwise in a state that looks the same. */
     if (e->figures.outcome == PKV_OUTCOME_DONE && next_event_ns(e) == PKV_NO_TIME &&
-        !e->steps_matter)
+        !e->learns)
         return watch_states(e, last, err);
     return 0;
 }

@@ -135,6 +135,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
     if (s->remembered.ref.request == r)
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
+    sched_left(s, r);
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
     r->num_overtakes = 0;
     r->steady.admission = s->num_admissions++;
@@ -294,6 +295,8 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
     size_t num = pkv_waiting_num(s->waiting);
+    if (order->rank)
+        return sched_rank_waiting(s, err);
     if (!order->needs_every_step)
         return 0;
     if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0)
@@ -339,5 +342,6 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     if (s->config.policies.admit->end)
         s->config.policies.admit->end(s->admit_state, &s->view, s->pass);
     put_back(s);
+    s->view.num_passes++;
     return result;
 }

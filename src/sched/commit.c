@@ -93,6 +93,7 @@ void pkv_sched_commit(struct pkv_sched *s, struct pkv_plan *plan)
 {
     PKV_ASSERT(s->in_flight);
     s->in_flight = false;
+    tenants_count(s, plan);
     steady_commit(s, plan);
     for (size_t i = 0; i < plan->num_entries; i++)
         commit_entry(s, plan, &plan->entries[i]);

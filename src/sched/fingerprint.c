@@ -3,8 +3,8 @@
  *
  * Who runs and who waits, in which order, how often each was overtaken or given up where somebody
  * asks, and what the blocks hold: with no arrival, abort or token in between, the same number twice
- * means that the same goes on for ever. What admission and mix have learnt is in it, and what they will
- * be told of the step at hand; what other policies have learnt is not.
+ * means that the same goes on for ever. What order, admission and mix have learnt is in it, and what
+ * the latter two will be told of the step at hand; what a preempt policy has learnt is not.
  */
 #include "base/alloc.h"
 #include "base/mix.h"
@@ -23,6 +23,36 @@ static uint32_t least_preempted(const struct pkv_sched *s, struct pkv_request *c
     for (size_t i = 0; i < num; i++)
         least = waiting[i]->num_preemptions < least ? waiting[i]->num_preemptions : least;
     return least;
+}
+
+/* Passes missed by the one that came last, and beyond how many more it no longer matters. */
+struct missed { uint64_t least, far_behind; };
+
+static struct missed missed_passes(const struct pkv_sched *s, struct pkv_request *const *waiting,
+                                   size_t num)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    const int64_t *params = s->config.policies.params[PKV_CHOICE_ORDER];
+    struct missed missed = {UINT64_MAX, 0};
+    uint32_t most_tokens = 0;
+    for (size_t i = 0; i < num + s->num_running; i++) {
+        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
+        uint64_t passes = s->view.num_passes - r->waits_since_pass;
+        if (i < num && passes < missed.least)
+            missed.least = passes;
+        if (r->seq.num_known_tokens > most_tokens)
+            most_tokens = r->seq.num_known_tokens;
+    }
+    if (order->far_behind)
+        missed.far_behind = order->far_behind(params, most_tokens);
+    return missed;
+}
+
+static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r,
+                           struct missed missed)
+{
+    uint64_t behind = s->view.num_passes - r->waits_since_pass - missed.least;
+    return pkv_mix(hash, behind < missed.far_behind ? behind : missed.far_behind);
 }
 
 static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r,
@@ -73,8 +103,13 @@ int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *er
     uint32_t least = least_preempted(s, waiting, num);
     for (size_t i = 0; i < s->num_running; i++)
         *out = mix_request(s, *out, s->running[i], least);
-    for (size_t i = 0; i < num; i++)
+    struct missed missed = missed_passes(s, waiting, num);
+    for (size_t i = 0; i < num; i++) {
         *out = pkv_mix(mix_request(s, *out, waiting[i], least), pkv_waiting_has_place(waiting[i]));
+        *out = mix_missed(s, *out, waiting[i], missed);
+    }
+    if (s->config.policies.order->fingerprint)
+        *out = pkv_mix(*out, s->config.policies.order->fingerprint(s->order_state));
     *out = mix_learnt(s, pkv_mix(*out, s->latch.is_shut));
     result = 0;
 out:

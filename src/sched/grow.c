@@ -34,6 +34,7 @@ static bool takes_part(const struct pkv_request *r, unsigned parts)
 static void requeue(struct pkv_sched *s, struct pkv_request *r)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
+    sched_joined(s, r);
     switch (s->config.policies.requeue->place) {
     case PKV_PLACE_FRONT:
         pkv_waiting_put_front(s->waiting, r);

@@ -57,6 +57,7 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     s->pass = pkv_alloc(1, p->admit->pass_size, err);
     s->pass_capacity = p->admit->pass_size;
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
+    s->order_state_capacity = p->order->state_size;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
     s->mix_state = s->preempt_state ? pkv_alloc(1, p->mix->state_size, err) : NULL;
@@ -99,6 +100,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
         .takes_runs = pkv_cache_takes_runs(s->cache),
+        .prefix_cache = config->prefix_cache,
         .seed = config->seed,
     };
     return s;
@@ -123,6 +125,9 @@ void pkv_sched_destroy(struct pkv_sched *s)
     pkv_free(s->deferred);
     pkv_free(s->pass);
     pkv_free(s->order_state);
+    pkv_free(s->ranking);
+    pkv_free(s->rank_keys);
+    pkv_free(s->tenant_tokens);
     pkv_free(s->admit_state);
     pkv_free(s->preempt_state);
     pkv_free(s->mix_state);
@@ -154,6 +159,8 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_survivors = s->survivors.num,
         .sum_emitted = s->survivors.sum_emitted,
         .sum_max_tokens = s->survivors.sum_max_tokens,
+        .tenants = s->tenant_tokens,
+        .num_tenants = s->num_tenants,
     };
     if (p->order->observe)
         p->order->observe(s->order_state, &facts);
@@ -172,9 +179,12 @@ bool sched_counts_overtakes(const struct pkv_sched *s)
            p->on_blocked->counts_overtakes(p->params[PKV_CHOICE_ON_BLOCKED]);
 }
 
+/* Where the whole queue is ranked, one that comes between two passes stands behind those ranked, and
+ * before the tail. */
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    return s->config.policies.order->key(s->order_state, &s->view, r);
+    const struct pkv_order_ops *order = s->config.policies.order;
+    return order->rank ? INT64_MAX - 1 : order->key(s->order_state, &s->view, r);
 }
 
 void sched_note_peak(struct pkv_request *r)
@@ -275,6 +285,10 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
     struct pkv_request *r = pkv_request_open(s->store, s->cache, spec, err);
     if (!r)
         return -1;
+    if (tenants_add(s, r, err) < 0) {
+        pkv_request_close(s->store, s->cache, r);
+        return -1;
+    }
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
     if (rejects && can_never_run(s, r, reason, reason_size)) {
@@ -282,6 +296,7 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
         return 0;
     }
     sched_update_view(s);
+    sched_joined(s, r);
     pkv_waiting_put_new(s->waiting, r, sched_order_key(s, r));
     return 0;
 }
@@ -300,6 +315,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 {
     if (r->status != PKV_REQUEST_RUNNING) {
         pkv_waiting_remove(s->waiting, r);
+        sched_left(s, r);
         return;
     }
     steady_leave(s, r);

@@ -71,7 +71,14 @@ struct pkv_sched {
     struct plan_slot slots[2];
     char *pass;                           /* owned scratch of the admit policy */
     size_t pass_capacity;                 /* bytes */
-    void *order_state, *admit_state, *preempt_state, *mix_state;   /* owned, the policies' */
+    char *order_state;                    /* owned, the policies' */
+    size_t order_state_capacity;          /* bytes */
+    void *admit_state, *preempt_state, *mix_state;
+    char *ranking;                        /* owned scratch of an order that ranks the queue */
+    int64_t *rank_keys;                   /* owned, beside it */
+    size_t ranking_capacity, rank_keys_capacity;
+    struct pkv_tenant_tokens *tenant_tokens;   /* [num_tenants], owned: of this step */
+    size_t num_tenants, tenants_capacity; /* 0 unless the order asks for tenants */
     bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
     struct latch latch;
@@ -116,6 +123,19 @@ void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
+
+/* rank.c */
+/* Ask an order that ranks the whole queue for its keys, and put everybody where they say. */
+int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err);
+/* Somebody came into the queue, or left it for good. */
+void sched_joined(struct pkv_sched *s, struct pkv_request *r);
+void sched_left(struct pkv_sched *s, const struct pkv_request *r);
+
+/* tenants.c */
+/* Give a newcomer its tenant's number, if the order asks for tenants, and make room for one more. */
+int tenants_add(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err);
+/* What each tenant gets in this step; before it is committed. */
+void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan);
 
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
