@@ -23,7 +23,8 @@
 /* Words of the policies, as a scenario spells them. */
 enum model_order {
     MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY, MODEL_ORDER_SJF, MODEL_ORDER_SJF_TRUE,
-    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM
+    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM,
+    MODEL_ORDER_LPM, MODEL_ORDER_DFS_WEIGHT, MODEL_ORDER_VTC
 };
 enum model_admit {
     MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX,
@@ -60,6 +61,8 @@ struct model_config {
     enum model_mix mix;
     int64_t max_consecutive_prefills;    /* with mix: separate_with_limit */
     enum model_publish publish;
+    int64_t aging_tokens, lpm_max_waiting, in_batch_tokens;   /* of lpm; 0 = none */
+    int64_t prompt_weight, output_weight;   /* of vtc, in thousandths */
     bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
     bool chunked_prefill;
     bool prefix_cache;
@@ -113,6 +116,9 @@ struct model_request {
     enum model_status status;
     bool was_preempted;
     bool fronted, tailed;            /* put at an end of the queue, past its order */
+    int64_t rank;                    /* among the waiting, where they are ranked all together */
+    int64_t num_missed;              /* passes over the queue that left it waiting */
+    struct model_tenant *tenant;     /* borrowed */
     struct model_token *text;        /* [1 + num_known], owned */
     uint32_t num_known, num_computed, num_highest;
     struct model_block **table;      /* [num_table], owned; borrowed blocks */
@@ -122,6 +128,12 @@ struct model_request {
     int64_t num_overtakes;
     bool gone;                       /* ended and told */
     struct model_request *prev, *next;       /* place in waiting or running */
+};
+
+/* Those without a name are one tenant. */
+struct model_tenant {
+    const char *name;                /* borrowed; NULL = none */
+    int64_t counter;
 };
 
 struct model_totals {

@@ -200,6 +200,9 @@ static void take(struct model *m, const struct candidate *c)
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
+    m->last_left = r->tenant;
+    if (!r->was_preempted)
+        r->tenant->counter += m->config.prompt_weight * r->num_prompt;
     count_look_up(m, r, num_hit_tokens);
     m->entries[m->num_entries++] = (struct model_entry){
         .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
@@ -307,6 +310,8 @@ void model_admit(struct model *m, uint32_t *budget)
     bool is_shut = is_latched(m);
 
     m->limit = num == 0 ? PKV_LIMIT_EMPTY : is_shut ? PKV_LIMIT_LATCH : PKV_LIMIT_NOTHING;
+    if (!is_shut)
+        model_rank(m);
     for (c.request = is_shut ? NULL : m->waiting; c.request != NULL; c.request = next) {
         next = c.request->next;
         if (!may_go_on(m, &w, *budget) || !visit(m, &w, &c, budget))
@@ -316,6 +321,8 @@ void model_admit(struct model *m, uint32_t *budget)
         DL_DELETE(m->waiting, w.aside[i]);
         model_put_front(m, w.aside[i]);
     }
+    for (struct model_request *r = m->waiting; r != NULL; r = r->next)
+        r->num_missed++;
     free(c.hit);
     free(w.refused);
     free(w.aside);

@@ -45,6 +45,10 @@ int64_t model_order_key(const struct model *m, const struct model_request *r)
         return r->deadline_ns == PKV_NO_TIME ? INT64_MAX - 1 : r->deadline_ns;
     case MODEL_ORDER_RANDOM:
         return (int64_t)(scramble(mix(scramble(m->config.seed), r->row)) / 4);
+    case MODEL_ORDER_LPM:
+    case MODEL_ORDER_DFS_WEIGHT:
+    case MODEL_ORDER_VTC:
+        return r->rank;
     }
     abort();
 }

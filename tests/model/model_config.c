@@ -39,7 +39,8 @@ static void read_ratio(struct model_config *out, const int64_t *params)
 static void read_policies(struct model_config *out, const struct pkv_policies *p)
 {
     out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority", "sjf",
-                                        "sjf_true", "ljf", "lof", "edf", "random");
+                                        "sjf_true", "ljf", "lof", "edf", "random", "lpm",
+                                        "dfs_weight", "vtc");
     out->admit = (enum model_admit)WORD(p->admit->info.name, "whole_prompt", "first_chunk",
                                         "reserve_max", "future_peak", "mc_sf", "static_batch", "ratio");
     if (out->admit == MODEL_ADMIT_RATIO)
@@ -57,6 +58,11 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
                                     "separate_with_limit");
     out->max_consecutive_prefills = p->params[PKV_CHOICE_MIX][0];
     out->max_overtakes = p->params[PKV_CHOICE_ON_BLOCKED][0];
+    out->aging_tokens = p->params[PKV_CHOICE_ORDER][0];
+    out->lpm_max_waiting = p->params[PKV_CHOICE_ORDER][1];
+    out->in_batch_tokens = p->params[PKV_CHOICE_ORDER][2];
+    out->prompt_weight = p->params[PKV_CHOICE_ORDER][0];
+    out->output_weight = p->params[PKV_CHOICE_ORDER][1];
 }
 
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)

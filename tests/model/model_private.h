@@ -47,6 +47,9 @@ struct model {
     struct model_key *index;
     struct model_request *requests;  /* [num_specs], owned; index = place in specs */
     struct model_request *waiting, *running;     /* lists, first to last */
+    struct model_tenant *tenants;    /* [num_tenants], owned; room for num_specs */
+    size_t num_tenants;
+    struct model_tenant *last_left;  /* whose request left the queue last */
 
     int64_t now;
     size_t num_left;                 /* how often somebody left running, in whatever way */
@@ -113,6 +116,14 @@ uint64_t model_future_peak(const struct model *m, const struct model_request *mo
 
 /* model_admit.c */
 void model_admit(struct model *m, uint32_t *budget);
+
+/* model_rank.c */
+bool model_ranks(const struct model *m);
+/* Put the queue in the order of one that looks at all of it, before a pass. */
+void model_rank(struct model *m);
+struct model_tenant *model_tenant(struct model *m, const char *name);
+/* r is about to come into the queue. */
+void model_comes(struct model *m, struct model_request *r);
 
 /* model_log.c */
 void model_write_line(struct model *m);

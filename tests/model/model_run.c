@@ -25,6 +25,7 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->num_specs = num_specs;
     model_blocks_init(m);
     m->requests = model_alloc(num_specs, sizeof *m->requests);
+    m->tenants = model_alloc(num_specs, sizeof *m->tenants);
     m->entries = model_alloc(num_specs, sizeof *m->entries);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
@@ -50,6 +51,7 @@ void model_destroy(struct model *m)
         free(m->requests[i].table);
     }
     free(m->requests);
+    free(m->tenants);
     free(m->entries);
     free(m->preempted);
     free(m->aborted);
@@ -137,6 +139,7 @@ static void take_arrivals(struct model *m)
     while (m->num_arrived < m->num_specs && m->specs[m->num_arrived].arrival_ns <= m->now) {
         struct model_request *r = &m->requests[m->num_arrived];
 
+        r->tenant = model_tenant(m, m->specs[m->num_arrived].tenant);
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
         if (m->config.reject_oversized && is_oversized(m, r)) {
@@ -144,6 +147,7 @@ static void take_arrivals(struct model *m)
             m->row.rejected++;
             end_request(m, r);
         } else {
+            model_comes(m, r);
             model_join(m, r);
         }
     }
@@ -176,6 +180,7 @@ static void take_aborts(struct model *m)
             m->num_left++;
         } else {
             DL_DELETE(m->waiting, r);
+            m->last_left = r->tenant;
         }
         r->status = MODEL_ABORTED;
         r->finish_ns = m->now;
@@ -241,8 +246,9 @@ static bool is_idle(const struct model *m)
 static int64_t stretched(const struct model *m, int64_t dur)
 {
     int64_t next = next_event(m);
+    bool ages = m->config.order == MODEL_ORDER_LPM && m->config.aging_tokens > 0;
 
-    if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
+    if (m->config.every_step || ages || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
     return next - m->now;
 }

@@ -49,6 +49,7 @@ void model_put_front(struct model *m, struct model_request *r)
 
 static void wait_again(struct model *m, struct model_request *r)
 {
+    model_comes(m, r);
     r->tailed = m->config.requeue == MODEL_REQUEUE_TAIL && m->config.order != MODEL_ORDER_FCFS;
     if (m->config.requeue == MODEL_REQUEUE_FRONT)
         model_put_front(m, r);
@@ -328,6 +329,7 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->num_known++;
     r->num_emitted++;
     m->num_generated++;
+    r->tenant->counter += m->config.output_weight;
     if (r->first_token_ns == PKV_NO_TIME) {
         r->first_token_ns = end_ns;
     } else {

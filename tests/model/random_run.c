@@ -56,11 +56,26 @@ static void draw_ratio(struct random_run *run, int64_t *params)
     params[5] = between(run, 1, 15) * 100000;
 }
 
+/* The numbers of lpm and vtc, small ones more often than those that they come with. */
+static void draw_order_params(struct random_run *run, int64_t *params)
+{
+    const char *name = run->sched.policies.order->info.name;
+
+    if (strcmp(name, "lpm") == 0) {
+        params[0] = chance(run, 50) ? 0 : between(run, 1, 20);
+        params[1] = chance(run, 60) ? 0 : chance(run, 30) ? 128 : between(run, 1, 8);
+        params[2] = chance(run, 30) ? 0 : chance(run, 20) ? 32 : between(run, 1, 12);
+    } else if (strcmp(name, "vtc") == 0 && chance(run, 70)) {
+        params[0] = between(run, 0, 5000);
+        params[1] = between(run, 0, 5000);
+    }
+}
+
 /* The first of every choice, then those of the engine's two queues or a free mix. */
 static void draw_policies(struct random_run *run)
 {
     static const char *const orders[] = { "fcfs", "priority", "sjf", "sjf_true", "ljf", "lof",
-                                          "edf", "random" };
+                                          "edf", "random", "lpm", "dfs_weight", "vtc" };
     static const char *const preempts[] = {
         "newest", "priority", "oldest", "fewest_outputs", "least_lost", "most_blocks",
         "largest_remaining", "least_preempted", "fit", "random", "never" };
@@ -79,7 +94,8 @@ static void draw_policies(struct random_run *run)
         choose(run, (enum pkv_choice)choice,
                pkv_policy_list((enum pkv_choice)choice, &num_known)[0]->name);
     }
-    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 8) : queue]);
+    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 11) : queue]);
+    draw_order_params(run, run->sched.policies.params[PKV_CHOICE_ORDER]);
     choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 11) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
     num = below(run, 16);
@@ -202,6 +218,7 @@ static void draw_outputs(struct random_run *run, struct pkv_request_spec *spec)
 
 static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t longest)
 {
+    static const char *const tenants[] = { NULL, "a", "a", "b", "c" };
     struct pkv_request_spec *spec = &run->specs[run->num_specs];
 
     memset(spec, 0, sizeof *spec);
@@ -214,6 +231,7 @@ static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t lo
     spec->abort_ns = chance(run, 20) ? arrival_ns + between(run, 0, 30000) : PKV_NO_TIME;
     spec->deadline_ns = chance(run, 40) ? arrival_ns + between(run, 0, 9) * 1000 : PKV_NO_TIME;
     spec->priority = (int64_t)below(run, 4) - 1;
+    spec->tenant = tenants[below(run, 5)];
     draw_outputs(run, spec);
     spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
     if (spec->row > 0 && chance(run, 25))
@@ -249,6 +267,8 @@ static void print_request(const struct pkv_request_spec *spec)
     printf("#   row %" PRIu64 " at %" PRId64, spec->row, spec->arrival_ns);
     if (spec->abort_ns != PKV_NO_TIME)
         printf(" abort %" PRId64, spec->abort_ns);
+    if (spec->tenant != NULL)
+        printf(" of %s", spec->tenant);
     printf(" priority %" PRId64 " prompt %u output %u max_tokens %u root %" PRIx64 ":",
            spec->priority, spec->num_prompt_tokens, spec->num_output_tokens, spec->max_tokens,
            spec->content.root);
@@ -269,8 +289,11 @@ void random_run_print(const struct random_run *run)
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
-    printf(" (max_overtakes %" PRId64 ", max_consecutive_prefills %" PRId64 ")\n",
-           c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0]);
+    printf(" (max_overtakes %" PRId64 ", max_consecutive_prefills %" PRId64
+           ", of the order %" PRId64 " %" PRId64 " %" PRId64 ")\n",
+           c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0],
+           c->policies.params[PKV_CHOICE_ORDER][0], c->policies.params[PKV_CHOICE_ORDER][1],
+           c->policies.params[PKV_CHOICE_ORDER][2]);
     printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
            "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
