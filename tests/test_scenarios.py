@@ -176,6 +176,40 @@ class Scenarios(ScenarioCase):
                  f"{again['throughput']['requests_per_s']:.2f} requests a second",
                  f"are {outside[0]}, {outside[1]} and {outside[2]} % here")
 
+    def queue_s(self, rows):
+        waits = [int(row["admitted_ns"]) - int(row["arrival_ns"]) for row in rows]
+        return sum(waits) / len(waits) / 1e9
+
+    def test_starvation_under_lpm(self):
+        name = "starvation_under_lpm.yaml"
+        waits, alone, means, found = {}, {}, set(), set()
+        for key, value in (("order", "fcfs"), *(("aging_tokens", n) for n in (0, 1, 4, 16))):
+            run = self.run_scenario(name, "--set", f"scheduler.{key}={value}")
+            rows = self.rows("out", "requests.csv")
+            # The first of the others has nothing to find yet.
+            alone[value] = [r for r in rows if r["hit_tokens"] == "0" and r["id"] != "0"]
+            sharing = [r for r in rows if r not in alone[value]]
+            waits[value] = (self.queue_s(alone[value]), self.queue_s(sharing))
+            means.add(f"{self.queue_s(rows):.2f}")
+            found.add(run["tokens"]["hit"])
+            if value == 0:
+                longest = run["latency_ms"]["queue"]["max"] / 1e3
+                share = 1e11 * longest / run["makespan_ns"]
+        self.assertEqual({len(rows) for rows in alone.values()}, {48})
+        self.assertEqual((len(means), len(found)), (1, 1))
+        # While those with a hit wait nobody else starts, but for those who came before they had to.
+        first = min(alone[0], key=lambda r: int(r["arrival_ns"]))
+        self.assertEqual(first["id"], "22")
+        last_arrival = max(int(r["arrival_ns"]) for r in self.rows("out", "requests.csv"))
+        self.assertTrue(all(int(r["admitted_ns"]) > last_arrival for r in alone[0]))
+        text = lambda value: f"{waits[value][0]:.1f} s and {waits[value][1]:.1f} s"
+        self.say(name, f"request 22, waits {longest:.1f} s for a place, {share:.0f} % of the run",
+                 f"the 48 wait {waits[0][0]:.1f} s on average, the others {waits[0][1]:.1f} s.",
+                 f"aging_tokens 1: {text(1)}; 4: {text(4)}; 16: {text(16)},",
+                 f"first served gives ({text('fcfs')})", f"average wait is {means.pop()} s")
+        shown = self.call("run", os.path.join(SCENARIOS, name))
+        self.assertRegex(shown.stdout, r"(?m)^starving +request 22: waited 3,333 steps")
+
     def test_priority(self):
         name = "priority.yaml"
         summary = self.run_scenario(name)
