@@ -121,9 +121,9 @@ struct pkv_order_ops {
     bool by_arrival;         /* the order of arrival itself; the key is 0 for all */
     int64_t (*key)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *r);
-    /* waiting is the queue as it stands. Those put to its front or behind its end are in it, and stay
-     * where they are whatever their key. scratch has rank_size_each bytes for each; keys lie between
-     * the ends of their range, which are reserved. */
+    /* waiting is the queue in no particular order: where one stands now is in its waiting_node. Those put
+     * to the front or behind the end are in it, and stay where they are whatever their key. scratch has
+     * rank_size_each bytes for each; keys lie between the ends of their range, which are reserved. */
     void (*rank)(const void *state, const struct pkv_sched_view *view,
                  struct pkv_request *const *waiting, size_t num, void *scratch, int64_t *out_keys);
     size_t rank_size_each;

@@ -21,7 +21,7 @@
 enum { AGING, MAX_WAITING, IN_BATCH };
 
 #define LAST (INT64_MAX - 2)            /* before those who came after the pass */
-#define MOST (INT64_MAX / 2)            /* beyond it nobody ages */
+#define MOST (UINT64_MAX / 4)           /* beyond it nobody ages */
 
 struct state {
     uint64_t aging_tokens, max_waiting, in_batch_tokens;
@@ -29,8 +29,9 @@ struct state {
 
 /* One that finds next to nothing. */
 struct beginning {
-    uint64_t hash;    /* of its first tokens */
-    size_t place;     /* in the queue */
+    uint64_t hash;                            /* of its first tokens */
+    const struct pkv_heap_node *place;        /* in the queue as it stands */
+    int64_t *key;
 };
 
 static void init(void *memory, const int64_t *params)
@@ -48,13 +49,14 @@ static bool needs_hits(const void *memory, const struct pkv_sched_view *view)
            (state->max_waiting == 0 || view->num_waiting <= state->max_waiting);
 }
 
-static int64_t key_of(const struct state *state, const struct pkv_sched_view *view,
-                      const struct pkv_request *r)
+/* Of hit + aging_tokens x missed passes all that differs between two: so a key stands while its hit
+ * does. */
+static int64_t key_of(const struct state *state, const struct pkv_request *r)
 {
-    uint64_t missed = view->num_passes - r->waits_since_pass, hit = r->num_waiting_hit;
-    if (state->aging_tokens > 0 && missed > ((uint64_t)MOST - hit) / state->aging_tokens)
-        return -MOST;
-    return -(int64_t)(hit + missed * state->aging_tokens);
+    uint64_t since = r->waits_since_pass;
+    if (state->aging_tokens > 0 && since > MOST / state->aging_tokens)
+        since = MOST / state->aging_tokens;
+    return (int64_t)(since * state->aging_tokens) - (int64_t)r->num_waiting_hit;
 }
 
 static int by_beginning(const void *a, const void *b)
@@ -62,7 +64,9 @@ static int by_beginning(const void *a, const void *b)
     const struct beginning *x = a, *y = b;
     if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
-    return x->place < y->place ? -1 : 1;
+    if (x->place->key[0] != y->place->key[0])
+        return x->place->key[0] < y->place->key[0] ? -1 : 1;
+    return x->place->key[1] < y->place->key[1] ? -1 : 1;
 }
 
 static void put_sharers_last(const struct state *state, struct pkv_request *const *waiting,
@@ -75,13 +79,13 @@ static void put_sharers_last(const struct state *state, struct pkv_request *cons
             r->seq.num_known_tokens < state->in_batch_tokens)
             continue;
         uint64_t hash = pkv_seq_hash_first(&r->seq, (uint32_t)state->in_batch_tokens);
-        beginnings[num_beginnings++] = (struct beginning){hash, i};
+        beginnings[num_beginnings++] = (struct beginning){hash, &r->waiting_node, &keys[i]};
     }
     if (num_beginnings > 1)
         qsort(beginnings, num_beginnings, sizeof(*beginnings), by_beginning);
     for (size_t i = 1; i < num_beginnings; i++)
         if (beginnings[i].hash == beginnings[i - 1].hash)
-            keys[beginnings[i].place] = LAST;
+            *beginnings[i].key = LAST;
 }
 
 static void rank(const void *memory, const struct pkv_sched_view *view,
@@ -90,7 +94,7 @@ static void rank(const void *memory, const struct pkv_sched_view *view,
     const struct state *state = memory;
     bool looked_up = needs_hits(state, view);
     for (size_t i = 0; i < num; i++)
-        out_keys[i] = looked_up ? key_of(state, view, waiting[i]) : 0;
+        out_keys[i] = looked_up ? key_of(state, waiting[i]) : 0;
     if (looked_up)
         put_sharers_last(state, waiting, num, scratch, out_keys);
 }

@@ -108,18 +108,7 @@ static uint64_t fingerprint(const void *memory)
 
 struct item {
     const struct pkv_request *request;
-    size_t place;                /* in the queue */
-};
-
-/* A tenant's requests that have no key yet: items next .. end - 1, by arrival. */
-struct line {
-    uint64_t counter;
-    size_t next, end;
-};
-
-struct scratch_each {
-    struct item item;
-    struct line line;
+    int64_t *key;
 };
 
 static int by_tenant(const void *a, const void *b)
@@ -131,66 +120,25 @@ static int by_tenant(const void *a, const void *b)
     return x->arrival_order < y->arrival_order ? -1 : 1;
 }
 
-static bool is_before(const struct item *items, const struct line *a, const struct line *b)
-{
-    if (a->counter != b->counter)
-        return a->counter < b->counter;
-    return items[a->next].request->arrival_order < items[b->next].request->arrival_order;
-}
-
-/* The lines are a heap: the one at index may have to go down. */
-static void sift(const struct item *items, struct line *lines, size_t num, size_t index)
-{
-    struct line line = lines[index];
-    for (;;) {
-        size_t child = 2 * index + 1;
-        if (child >= num)
-            break;
-        if (child + 1 < num && is_before(items, &lines[child + 1], &lines[child]))
-            child++;
-        if (!is_before(items, &lines[child], &line))
-            break;
-        lines[index] = lines[child];
-        index = child;
-    }
-    lines[index] = line;
-}
-
-static size_t make_lines(const struct state *state, const struct item *items, size_t num,
-                         struct line *lines)
-{
-    size_t num_lines = 0;
-    for (size_t i = 0; i < num; i++) {
-        uint32_t number = items[i].request->tenant_number;
-        if (i == 0 || items[i - 1].request->tenant_number != number)
-            lines[num_lines++] = (struct line){state->tenants[number].counter, i, i};
-        lines[num_lines - 1].end = i + 1;
-    }
-    for (size_t i = num_lines / 2; i-- > 0;)
-        sift(items, lines, num_lines, i);
-    return num_lines;
-}
-
+/* The key is what the counter of its tenant will be when all before it are admitted. Counters only rise
+ * on the way, so going by that number, equal ones by arrival, is asking for the least each time. */
 static void rank(const void *memory, const struct pkv_sched_view *view,
                  struct pkv_request *const *waiting, size_t num, void *scratch, int64_t *out_keys)
 {
     (void)view;
     const struct state *state = memory;
     struct item *items = scratch;
-    struct line *lines = (struct line *)(items + num);
     for (size_t i = 0; i < num; i++)
-        items[i] = (struct item){waiting[i], i};
+        items[i] = (struct item){waiting[i], &out_keys[i]};
     qsort(items, num, sizeof(*items), by_tenant);
-    size_t num_lines = make_lines(state, items, num, lines);
-    for (int64_t key = 0; num_lines > 0; key++) {
-        const struct item *item = &items[lines[0].next++];
-        out_keys[item->place] = key;
-        if (item->request->status == PKV_REQUEST_WAITING)
-            lines[0].counter += state->weights[PROMPT] * item->request->seq.num_prompt_tokens;
-        if (lines[0].next == lines[0].end)
-            lines[0] = lines[--num_lines];
-        if (num_lines > 0)
-            sift(items, lines, num_lines, 0);
+    uint64_t counter = 0;
+    for (size_t i = 0; i < num; i++) {
+        const struct pkv_request *r = items[i].request;
+        if (i == 0 || items[i - 1].request->tenant_number != r->tenant_number)
+            counter = state->tenants[r->tenant_number].counter;
+        *items[i].key = (int64_t)counter;
+        if (r->status == PKV_REQUEST_WAITING)
+            counter += state->weights[PROMPT] * r->seq.num_prompt_tokens;
     }
 }
 
@@ -216,7 +164,7 @@ const struct pkv_order_ops pkv_order_vtc = {
              .params = params,
              .num_params = sizeof params / sizeof params[0]},
     .rank = rank,
-    .rank_size_each = sizeof(struct scratch_each),
+    .rank_size_each = sizeof(struct item),
     .state_size = sizeof(struct state),
     .state_size_each = sizeof(struct tenant),
     .needs_tenant_tokens = true,

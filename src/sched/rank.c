@@ -56,17 +56,12 @@ int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err)
     size_t num = pkv_waiting_num(s->waiting);
     if (reserve(s, num, err) < 0)
         return -1;
-    pkv_waiting_list(s->waiting, s->aside);
+    for (size_t i = 0; i < num; i++)
+        s->aside[i] = pkv_waiting_any(s->waiting, i);
     bool needs_hits = order->needs_hits && order->needs_hits(s->order_state, &s->view);
     if (needs_hits && look_up_waiting(s, num, err) < 0)
         return -1;
     order->rank(s->order_state, &s->view, s->aside, num, s->ranking, s->rank_keys);
-    for (size_t i = 0; i < num; i++) {
-        struct pkv_request *r = s->aside[i];
-        if (pkv_waiting_has_place(r) || r->waiting_node.key[0] == s->rank_keys[i])
-            continue;
-        pkv_waiting_remove(s->waiting, r);
-        pkv_waiting_put_again(s->waiting, r, s->rank_keys[i]);
-    }
+    pkv_waiting_set_keys(s->waiting, s->rank_keys);
     return 0;
 }
