@@ -150,7 +150,7 @@ uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 /* Decide one step. The plan belongs to the scheduler and lives until the plan after the next; this
  * version commits a plan before the next one is made.
  *   cost     O(blocks taken + admitted + those who prefill), O(running) when somebody is given up;
- *            with on_blocked: skip also O(waiting log waiting)
+ *            with on_blocked: skip, and with an order that ranks the queue, also O(waiting log waiting)
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 

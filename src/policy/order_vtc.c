@@ -40,6 +40,7 @@ struct state {
     bool somebody_left;
     struct tenant tenants[];     /* by number */
 };
+_Static_assert(offsetof(struct state, tenants) == sizeof(struct state), "tenants follow the rest");
 
 static void init(void *memory, const int64_t *params)
 {
