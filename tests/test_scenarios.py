@@ -4,6 +4,7 @@ other side, and the finding's numbers are what the runs give.
 
 usage: test_scenarios.py PROGRAM SOURCE_ROOT
 """
+import json
 import os
 import re
 import sys
@@ -12,6 +13,8 @@ import tap
 from program import ProgramCase
 from scenario_case import ScenarioCase
 
+NS_PER_STEP = 1_000_000      # of admission_32_vs_25.yaml
+GIVEN_UP = [1, 129, 273, 417, 577, 753, 945]    # its steps with a preemption
 GATE_OFF = ("--set", "scheduler.reserve_full_isl=false")
 
 
@@ -41,20 +44,82 @@ class Scenarios(ScenarioCase):
                 question = re.search(r"^question: (.*)$", text, re.M).group(1)
                 self.assertTrue(text.startswith(f"# Question  {question}\n"))
 
+    def check_optimistic(self, summary):
+        """The m who run need their (256 + g)th block each in step 16 (g - 1) + 1, and m of them fit
+        while m (256 + g) is at most 8,192: 31 up to g = 8, 30 up to 17, 29 up to 26, 28 up to 36,
+        27 up to 47, 26 up to 59, and 25 to the end. So the last of m goes at g = 1, 9, ..., 60.
+        """
+        events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
+        victims = [event for event in events if event["kind"] == "preempt"]
+        self.assertEqual([event["step"] for event in victims], GIVEN_UP)
+        self.assertEqual([event["id"] for event in victims], "31 30 29 28 27 26 25".split())
+        for m, g, event in zip(range(32, 25, -1), (1, 9, 18, 27, 37, 48, 60), victims):
+            held = 256 + g - 1                  # by each of the m before the step
+            self.assertEqual(event["step"], 16 * (g - 1) + 1)
+            # The free blocks go to the first ones in line; the next one lacks one.
+            self.assertEqual(event["for"], str(8192 - m * held))
+            self.assertEqual((event["freed_blocks"], event["lost_tokens"]),
+                             (held, 4096 + event["step"] - 1))
+        resumed = [event for event in events if event["kind"] == "resume"]
+        self.assertEqual([(event["step"], event["id"]) for event in resumed],
+                         [(1024, row) for row in "25 26 27 28 29 30 31".split()])
+        self.assertEqual((summary["preemptions"], summary["steps"]), (7, 2047))
+        # 32 prompts, 1,023 tokens more of each, and what is computed again: sum of 4,095 + T.
+        self.assertEqual(7 * 4095 + sum(GIVEN_UP), 31760)
+        self.assertEqual(32 * (4096 + 1023) + 31760, 195568)
+        self.assertEqual((summary["tokens"]["scheduled"], summary["tokens"]["recomputed"]),
+                         (195568, 31760))
+        self.assertEqual(summary["tokens"]["output"], 32 * 1024)
+        self.assertEqual((summary["peak"]["running"], summary["peak"]["waiting"],
+                          summary["peak"]["used_blocks"]), (32, 7, 8192))
+
+    def check_rows(self, rows, *wanted):
+        """(step, running, waiting, used blocks) of some rows."""
+        for step, *values in wanted:
+            row = rows[step]
+            self.assertEqual([int(row[key]) for key in ("step", "running", "waiting", "used_blocks")],
+                             [step, *values])
+            self.assertEqual(int(row["used_blocks"]) + int(row["free_blocks"]), 8192)
+
+    def lives(self):
+        """Of each request: steps of its first and last token, preemptions, tokens computed again,
+        most blocks, longest gap in steps."""
+        return [(int(row["first_token_ns"]) // NS_PER_STEP - 1,
+                 int(row["finish_ns"]) // NS_PER_STEP - 1, int(row["preemptions"]),
+                 int(row["recomputed_tokens"]), int(row["peak_blocks"]),
+                 int(row["max_gap_ns"]) // NS_PER_STEP)
+                for row in self.rows("out", "requests.csv")]
+
     def test_admission_32_vs_25(self):
         name = "admission_32_vs_25.yaml"
         optimistic = self.run_scenario(name)
+        self.check_optimistic(optimistic)
         rows = self.rows("out", "steps.csv")
-        self.assertEqual([int(r["step"]) for r in rows if r["preempted"] != "0"],
-                         [1, 129, 273, 417, 577, 753, 945])
-        self.assertEqual(rows[0]["running"], "32")
-        self.assertEqual(optimistic["tokens"]["scheduled"], 195568)
-        self.assertEqual(optimistic["tokens"]["recomputed"], 31760)
+        self.assertEqual([int(r["step"]) for r in rows if r["preempted"] != "0"], GIVEN_UP)
+        self.assertEqual([(r["step"], r["resumed"]) for r in rows if r["resumed"] != "0"],
+                         [("1024", "7")])
+        # Full at once; then the 31 that are left hold 257 each.
+        self.check_rows(rows, (0, 32, 0, 32 * 256), (1, 31, 1, 7967), (128, 31, 1, 31 * 264),
+                        (129, 30, 2, 30 * 265), (945, 25, 7, 25 * 316), (1023, 25, 7, 25 * 320))
+        self.assertEqual((rows[1]["free_blocks"], rows[-1]["step"]), ("225", "2046"))
+        # The one given up in step T has T tokens. The others come from step 1,024 on.
+        self.assertEqual(self.lives(), [(0, 1023, 0, 0, 320, 1)] * 25 + [
+            (0, 1024 + 1023 - t, 1, 4096 + t - 1, 320, 1024 - (t - 1)) for t in GIVEN_UP[::-1]])
         self.assertEqual(optimistic["latency_ms"]["max_gap"]["max"], 1024)
-        self.assertEqual(rows[-1]["step"], "2046")
         reserve = self.run_scenario(name, "--set", "scheduler.admit=reserve_max")
         rows = self.rows("out", "steps.csv")
-        self.assertEqual((rows[0]["running"], rows[0]["waiting"]), ("25", "7"))
+        # 5,119 positions are 320 blocks: 25 x 320 = 8,000 of 8,192.
+        self.check_rows(rows, (0, 25, 7, 25 * 256), (1023, 25, 7, 8000), (1024, 7, 0, 7 * 256),
+                        (2047, 7, 0, 7 * 320))
+        self.assertEqual([(r["step"], r["admitted"]) for r in rows if r["admitted"] != "0"],
+                         [("0", "25"), ("1024", "7")])
+        self.assertEqual([(r["step"], r["finished"]) for r in rows if r["finished"] != "0"],
+                         [("1023", "25"), ("2047", "7")])
+        self.assertEqual(self.lives(), [(0, 1023, 0, 0, 320, 1)] * 25 +
+                         [(1024, 2047, 0, 0, 320, 1)] * 7)
+        self.assertEqual((reserve["preemptions"], reserve["tokens"]["recomputed"]), (0, 0))
+        self.assertEqual((reserve["peak"]["used_blocks"], reserve["peak"]["waiting"]), (8000, 7))
+        self.assertEqual(reserve["tokens"]["scheduled"], 32 * 5119)
         self.assertEqual(reserve["tokens"]["scheduled"], 163808)
         self.assertEqual(reserve["latency_ms"]["max_gap"]["max"], 1)
         self.assertEqual(rows[-1]["step"], "2047")
