@@ -66,9 +66,11 @@ class Lessons(ScenarioCase):
                 command, file, *rest = shlex.split(line)
                 with self.subTest(line):
                     self.assertEqual(file, name)
-                    result = subprocess.run([self.program, command, file, *rest, "-q"],
-                                            cwd=self.scenarios, capture_output=True, text=True,
-                                            timeout=self.timeout, check=False)
+                    quiet = () if "--step" in rest else ("-q",)
+                    result = subprocess.run([self.program, command, file, *rest, *quiet],
+                                            cwd=self.scenarios, stdin=subprocess.DEVNULL,
+                                            capture_output=True, text=True, timeout=self.timeout,
+                                            check=False)
                     self.assertIn(result.returncode, (0, 3), result.stderr)
             if "\nvary:" in self.text(name):
                 self.assertIn(f"compare {name}", lines)

@@ -272,7 +272,7 @@ class Scenarios(ScenarioCase):
                  f"the 48 wait {waits[0][0]:.1f} s on average, the others {waits[0][1]:.1f} s.",
                  f"aging_tokens 1: {text(1)}; 4: {text(4)}; 16: {text(16)},",
                  f"first served gives ({text('fcfs')})", f"average wait is {means.pop()} s")
-        shown = self.call("run", os.path.join(SCENARIOS, name))
+        shown = self.call("run", os.path.join(self.scenarios, name))
         self.assertRegex(shown.stdout, r"(?m)^starving +request 22: waited 3,333 steps")
 
     def test_priority(self):
