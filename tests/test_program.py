@@ -225,7 +225,8 @@ class Listings(ProgramCase):
         text = self.done("policies").stdout
         for row in rows:
             self.assertTrue(row["summary"] and row["source"])
-            self.assertRegex(text, rf"(?m)^  {row['name']} ")
+            longest = max(len(r["name"]) for r in rows if r["choice"] == row["choice"])
+            self.assertIn(f"\n  {row['name']:{longest}}  {row['summary']}", text)
 
     def test_presets(self):
         rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}

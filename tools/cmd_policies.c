@@ -2,6 +2,8 @@
  * cmd_policies.c - `pagedkv policies`: the choices a scheduler is made of. Made from the registry,
  * so a new policy needs no edit here.
  */
+#include <string.h>
+
 #include "commands.h"
 #include "listing.h"
 #include "pagedkv/policy.h"
@@ -56,7 +58,8 @@ static void write_json(struct pkv_text *out)
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_policy_line(struct pkv_text *out, const struct pkv_policy_info *info)
+static void write_policy_line(struct pkv_text *out, int name_width,
+                              const struct pkv_policy_info *info)
 {
     struct pkv_text summary = {0};
     pkv_text_add(&summary, info->summary);
@@ -66,9 +69,19 @@ static void write_policy_line(struct pkv_text *out, const struct pkv_policy_info
         pkv_text_fmt(&summary, "; %s (%s): %s", info->params[i].name, preset,
                      info->params[i].summary);
     }
-    cli_list_line(out, "  ", 12, info->name, summary.failed ? info->summary : summary.text,
+    cli_list_line(out, "  ", name_width, info->name, summary.failed ? info->summary : summary.text,
                   info->source);
     pkv_text_free(&summary);
+}
+
+/* Of the longest word of a choice. */
+static int widest(const struct pkv_policy_info *const *list, size_t num)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < num; i++)
+        if (strlen(list[i]->name) > width)
+            width = strlen(list[i]->name);
+    return (int)width;
 }
 
 static void write_text(struct pkv_text *out)
@@ -78,7 +91,7 @@ static void write_text(struct pkv_text *out)
         const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
         pkv_text_fmt(out, "%s: %s\n", pkv_choice_name(choice), pkv_choice_summary(choice));
         for (size_t i = 0; i < num; i++)
-            write_policy_line(out, list[i]);
+            write_policy_line(out, widest(list, num), list[i]);
     }
 }
 
