@@ -161,7 +161,9 @@ struct pkv_compare_config {
 struct pkv_compare;
 /* Run every configuration of a grid on the same traffic, each opening its own, and gather their
  * figures. Requests are compared with those of the first configuration row by row, for which each
- * run under way, and the first one of each seed, keeps 32 bytes a request.
+ * run under way, and the first one of each seed, keeps 32 bytes a request; a run under way keeps 24
+ * more for tenants and priorities. What is kept of each run and tenant is 96 bytes, of each
+ * configuration over time up to 128 kB.
  *   out_failed  which configuration an error is about; NULL is allowed. Of several errors the one
  *               of the earliest run is told, whatever the number of threads
  *   errors      as those of a run; PKV_ERR_INPUT also for several seeds of a trace or under a varied
@@ -178,13 +180,17 @@ bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with n
  * the best marked with "*", and how many requests were better and worse. Over several seeds a figure
  * is the mean with its 95 % interval (Student's t), and a difference that lies within the interval of
  * the paired differences has a "~"; over batches mean latencies have such intervals. Only
- * configurations that came to their end can be best. */
+ * configurations that came to their end can be best. Then tenants and priorities, where there are
+ * several, and plots of up to five configurations. Latencies are in steps where all steps of all
+ * configurations take the same time. */
 char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_report_style *style,
                        struct pkv_err *err);
 /* The same as JSON. */
 char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err);
-/* compare.csv, one row a configuration, and compare.json into a directory that is there. Both take
- * their names when both are written. errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
+/* compare.csv, one row a configuration; compare.json; fairness.csv, figures of each tenant and each
+ * priority; and overlay.csv, the first seed's runs over time in at most 1,000 bins, into a directory
+ * that is there. None takes its name before all are written.
+ * errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err);
 
 /* From the files that a former run left: the life of a request, or the requests most worth asking
