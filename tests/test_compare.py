@@ -34,10 +34,11 @@ FILES = ("compare.csv", "compare.json", "fairness.csv", "overlay.csv")
 OVERLAY = ("configuration", "begin_ns", "end_ns", "free_blocks_min", "free_blocks_max", "waiting_min",
            "waiting_max", "running_min", "running_max", "preemptions_total")
 
-# Six tenants that want more than there is, and a request without one.
+# Six tenants that want more than there is, and a request without one; more than 100 of each priority,
+# so that their 99th percentile is not their maximum.
 TENANTS = "".join(
     f'{{"timestamp": {i * 3}, "input_length": {4 + i * 7 % 31}, "output_length": {1 + i * 5 % 17}'
-    + (f', "tenant": "t{i * i % 11}", "priority": {i % 3 - 1}}}\n' if i else "}\n") for i in range(250))
+    + (f', "tenant": "t{i * i % 11}", "priority": {i % 3 - 1}}}\n' if i else "}\n") for i in range(650))
 
 
 def bins_of(steps, width, first):

@@ -116,6 +116,26 @@ START_TEST(a_tenant_without_anything)
 }
 END_TEST
 
+/* Eight blocks hold 32 positions: 8 of the prompt in the first step and 24 more, with 25 tokens, after
+ * which it can neither grow nor start again. Its service goes on being 8 + 2 x 25 until the run ends. */
+START_TEST(unfinished_lasts_to_the_end)
+{
+    struct pkv_grid *grid = grid_of("kv: {block_size: 4, num_blocks: 8}\n"
+        "step_time: {model: fixed, ms: 1}\nscheduler: {oversized: wait}\n"
+        "traffic: {requests: 1, prompt_tokens: 8, output_tokens: 400}\nvary: {step_time.ms: [1]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    struct cell cell;
+
+    ck_assert_str_ne(compare_outcome(c, 0), "done");
+    compare_column(c, FIGURE_MAKESPAN, &cell);
+    ck_assert_double_ge(cell.mean, 25e6);
+    ck_assert_double_eq(c->groups.items[0].runs[0].values[GROUP_OUTPUT], 25);
+    ck_assert_double_eq_tol(c->groups.items[0].runs[0].values[GROUP_SERVICE], 58e9 / cell.mean, 1e-6);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
 /* The traces of two configurations have other tenants: who is not there has no requests. */
 START_TEST(tenants_of_one_configuration)
 {
@@ -291,6 +311,7 @@ int main(void)
     tcase_add_test(tests, jain_by_hand);
     tcase_add_test(tests, groups_by_hand);
     tcase_add_test(tests, a_tenant_without_anything);
+    tcase_add_test(tests, unfinished_lasts_to_the_end);
     tcase_add_test(tests, tenants_of_one_configuration);
     tcase_add_test(tests, a_peak_of_one_step_survives);
     tcase_add_test(tests, pauses_are_free);
