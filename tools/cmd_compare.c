@@ -261,7 +261,7 @@ const struct cli_command cli_compare = {
         "means with 95 % intervals; a difference marked with ~ may be noise. A trace "
         "is one sample, and mean latencies get their intervals from its parts. The shares of the "
         "pool that were held and filled have no best: they say nothing by themselves.\n\n"
-        "Where there are several tenants or priorities, each has a table of its own, and Jain's "
+        "Where there are several tenants or priorities, each of the six largest has a table, and Jain's "
         "fairness index over tenants is one of the figures: of their mean times to the first token, and "
         "of the service they received a second from their first arrival to their last end, a prompt "
         "token counting 1 and a generated one 2. Of five configurations or fewer, free blocks and "
