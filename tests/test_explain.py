@@ -299,35 +299,6 @@ class Errors(ExplainCase):
         self.assertEqual(json.loads(self.done("explain", "out", name, "--json").stdout)["id"], name)
 
 
-class NotLookedAt(ExplainCase):
-    """A (16 + 40) and B (16 + 30) hold two blocks of 8 each in step 2, when C (100 tokens, 7 blocks) comes.
-    B ends with step 29 and A with step 39."""
-    ROWS = ((0, 16, 40), (0, 16, 30), (2, 100, 4))
-
-    def told(self, scheduler):
-        text = self.run_case(self.ROWS, 8, scheduler=scheduler)
-        return text, " ".join(self.done("explain", "out", "C").stdout.split())
-
-    def test_latch(self):
-        text, life = self.told("on_blocked: latch")
-        self.assertIn("waited 38 steps to be admitted. First in line at step 2, refused for blocks: its "
-                      "next chunk did not fit (7 blocks needed, 4 free; A held 2 and B 2); at step 3, "
-                      "latch: nobody was looked at since a refusal, until a running request left (7 "
-                      "blocks needed, 4 free; A held 2 and B 2). It ended when A finished", life)
-        self.assertIn("try next    on_blocked: stop", text)
-
-    def test_mix(self):
-        text, life = self.told("mix: decode_first")
-        self.assertIn("waited 38 steps to be admitted. First in line at step 2, mix: decode_first: nobody "
-                      "was looked at while others decoded (7 blocks needed, 4 free; A held 2 and B 2). It "
-                      "ended when A finished", life)
-        self.assertIn("try next    mix: mixed", text)
-
-    def test_latch_or_mix(self):
-        life = self.told("mix: decode_first, on_blocked: latch")[1]
-        self.assertIn("until a running request left; or mix: decode_first: nobody", life)
-
-
 class Ask(ExplainCase):
     def asked(self, text):
         return [line for line in text.splitlines() if line.startswith(("ask ", "starving "))]

@@ -18,7 +18,7 @@ static struct pkv_scenario fixed_scenario(void)
     struct pkv_scenario s = {
         .preset = preset, .is_trace = true, .trace = trace,
         .step_time = {.law = PKV_STEP_TIME_FIXED, .fixed_ns = MS}, .step_time_given = true,
-        .sched = {.num_blocks = 100, .groups = {{&pkv_group_full, 16}}, .num_groups = 1,
+        .sched = {.num_blocks = 100, .groups = {{&pkv_group_full, 16, 0}}, .num_groups = 1,
                   .prefix_cache = true, .has_null_block = true, .max_num_seqs = 8,
                   .max_num_batched_tokens = 512, .enable_chunked_prefill = true,
                   .unhashed_free = PKV_END_HEAD}};
@@ -391,9 +391,7 @@ START_TEST(a_refusal_names_the_rule_that_applies)
         {"whole_prompt", 0, "gate: its", "try next    a larger pool"},
         {"whole_prompt", 0.1, "gate and watermark: ", "try next    a smaller watermark"},
         {"first_chunk", 0.1, "watermark: ", "try next    a smaller watermark"},
-        {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"},
-        {"static_batch", 0, "static batch: ", "try next    admit: reserve_max"},
-        {"ratio", 0, "ratio: ", "try next    a smaller max_tokens"}};
+        {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"}};
     struct pkv_scenario scenario = fixed_scenario();
     struct pkv_summary summary = plain_summary();
 

@@ -160,10 +160,10 @@ START_TEST(parameters_belong_to_their_policy)
     struct pkv_scenario *s =
         fixture_load(MINIMAL "scheduler: {max_overtakes: 12, on_blocked: skip}\n", NULL, 0);
 
-    ck_assert_int_eq(s->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0], 12);
+    ck_assert_int_eq(s->sched.policies.on_blocked_param, 12);
     pkv_scenario_destroy(s);
     s = fixture_load(MINIMAL "scheduler: {on_blocked: skip}\n", NULL, 0);
-    ck_assert_int_eq(s->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0], 0);
+    ck_assert_int_eq(s->sched.policies.on_blocked_param, 0);
     pkv_scenario_destroy(s);
     /* another policy set over the file's: its parameter goes with it */
     s = fixture_load_set(MINIMAL "scheduler: {on_blocked: skip, max_overtakes: 12}\n",
@@ -465,7 +465,8 @@ START_TEST(the_resolved_text_has_every_key_and_no_other)
                      "  requeue: front\n  grow: one_by_one\n  publish: alloc\n  mix: mixed\n"
                      "  evict: lru\n  cache: blocks\n  layout: paged\n  watermark: 0\n"
                      "  unhashed_free: head\n  blocked_prefill: stop\n  priority_victim: vllm\n"
-                     "  oversized: reject\n  max_num_seqs: 256\n  max_num_batched_tokens: 8192\n"
+                     "  chunk_end: free\n  oversized: reject\n"
+                     "  max_num_seqs: 256\n  max_num_batched_tokens: 8192\n"
                      "  enable_chunked_prefill: true\n  long_prefill_token_threshold: 0\n"
                      "  max_model_len: 0\n"
                      "step_time:\n  model: fixed\n  ms: 1\n"

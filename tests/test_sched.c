@@ -140,7 +140,7 @@ static size_t admitted_past_the_head(const char *on_blocked, int64_t max_overtak
     size_t num;
 
     set(&config, PKV_CHOICE_ON_BLOCKED, on_blocked);
-    config.policies.params[PKV_CHOICE_ON_BLOCKED][0] = max_overtakes;
+    config.policies.on_blocked_param = max_overtakes;
     sched = make_sched(&config);
     add(sched, 0, 64, 20, 0);
     step(sched);

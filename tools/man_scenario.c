@@ -14,8 +14,9 @@ static const struct man_fact top[] = {
     {"kv.num_blocks", "usable blocks; this or num_gpu_blocks is required"},
     {"kv.num_gpu_blocks", "the same as vLLM counts them: one more, its null block"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
-    {"kv.groups", "[{type: full}]: layers that keep every position; block_size may stand in it. Other "
-                  "types are not in this version"},
+    {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
+                  "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "
+                  "and {type: state, blocks: 1}; block_size may stand in each"},
 };
 
 static const struct man_fact grid[] = {
@@ -32,6 +33,8 @@ static const struct man_fact scheduler[] = {
     {"blocked_prefill", "stop or skip: without chunked prefill, what a prompt over the rest of the "
                         "budget does to those behind it"},
     {"priority_victim", "vllm or safe: whether tokens that were cancelled keep their identities"},
+    {"chunk_end", "free or keep: whether a chunked group holds on to its last hashed block when the "
+                  "chunk is over"},
     {"oversized", "reject or wait: what becomes of a request that could never run"},
     {"max_num_seqs", "most running requests; 256, 0 is unlimited"},
     {"max_num_batched_tokens", "most tokens in a step; 8192, 0 is unlimited"},
@@ -83,12 +86,9 @@ static void choice(struct pkv_text *out, enum pkv_choice c)
     pkv_text_fmt(&text, "%s:", pkv_choice_summary(c));
     for (size_t i = 0; i < num; i++) {
         pkv_text_fmt(&text, "%s %s (%s)", i > 0 ? ";" : "", list[i]->name, list[i]->summary);
-        for (size_t k = 0; k < list[i]->num_params; k++) {
-            const struct pkv_policy_param *p = &list[i]->params[k];
-            char preset[32];
-            pkv_policy_param_write(p, p->preset, preset, sizeof preset);
-            pkv_text_fmt(&text, ", with the key %s: %s (%s)", p->name, p->summary, preset);
-        }
+        for (size_t k = 0; k < list[i]->num_params; k++)
+            pkv_text_fmt(&text, ", with the key %s: %s (%lld)", list[i]->params[k].name,
+                         list[i]->params[k].summary, (long long)list[i]->params[k].preset);
     }
     pkv_text_fmt(out, ".TP\n\\fB%s\\fR\n", pkv_choice_name(c));
     man_line(out, text.text != NULL ? text.text : "");

@@ -1,5 +1,5 @@
 /*
- * sched.h - one scheduler step: grow the running, preempt, admit; all in one, or as the mix has it.
+ * sched.h - one scheduler step: grow the running, preempt, admit.
  *
  * plan decides and takes the blocks; its result is a plain value. The model then runs, outside.
  * commit brings the tokens out and finishes requests. Between the two, positions have grown and
@@ -14,7 +14,6 @@
  *   S4  running <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
  *   S6  the steady requests' phases, sums and number are those of the requests themselves
- *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -36,6 +35,7 @@ struct pkv_sched;
 
 enum pkv_blocked_prefill { PKV_BLOCKED_PREFILL_STOP, PKV_BLOCKED_PREFILL_SKIP };
 enum pkv_priority_victim { PKV_PRIORITY_VICTIM_VLLM, PKV_PRIORITY_VICTIM_SAFE };
+enum pkv_chunk_end { PKV_CHUNK_END_FREE, PKV_CHUNK_END_KEEP };
 enum pkv_oversized { PKV_OVERSIZED_REJECT, PKV_OVERSIZED_WAIT };
 
 /* Sizes: 0 = unlimited where it says so. */
@@ -55,6 +55,7 @@ struct pkv_sched_config {
     enum pkv_pool_end unhashed_free;
     enum pkv_blocked_prefill blocked_prefill;  /* chunking off: a prompt over what is left of the budget */
     enum pkv_priority_victim priority_victim;  /* keep or drop identities of cancelled tokens */
+    enum pkv_chunk_end chunk_end;   /* of a chunked group, cache on: keep its last hashed block */
     enum pkv_oversized oversized;
     uint64_t seed;
 };
@@ -67,7 +68,7 @@ struct pkv_sched_config {
     X(PKV_LIMIT_BUDGET, "token budget")                                            \
     X(PKV_LIMIT_SEQS, "sequences")                                                 \
     X(PKV_LIMIT_GATE, "gate")          /* gate, watermark or reserve; the chunk would fit */ \
-    X(PKV_LIMIT_LATCH, "latch")        /* nobody was looked at: latch or mix */         \
+    X(PKV_LIMIT_LATCH, "latch")                                                    \
     X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step */
 
 enum pkv_limit {
@@ -120,7 +121,7 @@ struct pkv_plan {
     uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
     uint64_t num_recomputed_tokens, num_hit_tokens;
     enum pkv_limit limit;
-    struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none */
+    struct pkv_request_ref head;     /* the refused head; request NULL when none */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
     bool changed_nothing;            /* nothing scheduled, nothing preempted */
@@ -150,7 +151,7 @@ uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 /* Decide one step. The plan belongs to the scheduler and lives until the plan after the next; this
  * version commits a plan before the next one is made.
  *   cost     O(blocks taken + admitted + those who prefill), O(running) when somebody is given up;
- *            with on_blocked: skip, and with an order that ranks the queue, also O(waiting log waiting)
+ *            with on_blocked: skip also O(waiting log waiting)
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 
@@ -187,9 +188,8 @@ uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 /* The most blocks it would hold if it ran alone to its end; under a layout of runs, those of its run. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 
-/* Positions that a request will have stored at its end; and those of all running requests together,
- * what of their blocks will ever be used. The latter is O(running). */
-uint64_t pkv_sched_end_positions(const struct pkv_sched *sched, const struct pkv_request *request);
+/* Positions that the running requests will have stored at their ends, all together: what of their
+ * blocks will ever be used. O(running). */
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *sched);
 
 /* One number for all that decides what follows, after a plan is made. The same number twice, with

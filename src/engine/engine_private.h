@@ -35,8 +35,7 @@ struct pkv_engine {
     struct pkv_request_spec next;        /* the source's next row */
     bool has_next;
     bool is_too_long;                    /* the step at hand does not fit virtual time */
-    bool learns;                         /* a policy may decide otherwise in a state that looks the same */
-    bool steps_matter;                   /* ... or once more idle steps have gone by */
+    bool steps_matter;                   /* a policy may decide otherwise in the next idle step */
     bool wants_events;                   /* some sink has event */
     bool wants_plans;                    /* some sink has planned */
     struct pkv_plan_entry *entries;      /* owned scratch: a plan spelled out */

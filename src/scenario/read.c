@@ -29,6 +29,13 @@ const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *p
     return NULL;
 }
 
+int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
+                            const struct pkv_policy_param *param)
+{
+    PKV_ASSERT(choice == PKV_CHOICE_ON_BLOCKED && param == policies->on_blocked->info.params);
+    return &policies->on_blocked_param;
+}
+
 bool loader_is_of_file(const struct given *said)
 {
     return said->layer == LAYER_FILE || (said->layer == LAYER_VARIED && said->node->line > 0);
@@ -126,19 +133,6 @@ int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err)
     return key->required ? fail_missing(l, id, err) : 0;
 }
 
-/* A group's own block size stands above the general one of the same layer. */
-static int read_group_block_size(struct loader *l, struct pkv_err *err)
-{
-    const struct given *groups = &l->given[KEY_GROUPS];
-    struct value v = { .scenario = l->scenario, .key = KEY_BLOCK_SIZE, .source = KEY_BLOCK_SIZE };
-
-    if (groups->source == KEY_NONE || groups->layer < l->given[KEY_BLOCK_SIZE].layer)
-        return 0;
-    v.node = node_child(groups->node->children, "block_size");
-    v.shown = groups->shown;
-    return v.node ? value_read(&v, err) : 0;
-}
-
 /* Whose parameter is it, if not of a policy that was chosen? */
 static int fail_param(const struct loader *l, const struct param_given *p, struct pkv_err *err)
 {
@@ -168,18 +162,14 @@ static int read_param(const struct param_given *p, const struct pkv_policy_param
     const struct value v = { .node = p->given.node, .shown = p->given.shown };
     const char *why;
 
-    char min[32], max[32];
-
-    if (value_want_number(&v, param->scale > 1 ? "a number" : "a whole number", err) < 0)
+    if (value_want_number(&v, "a whole number", err) < 0)
         return -1;
-    if (param->scale > 1 ? pkv_parse_scaled(v.node->text, v.node->length, param->scale, out, &why)
-                         : pkv_parse_i64(v.node->text, v.node->length, out, &why))
+    if (pkv_parse_i64(v.node->text, v.node->length, out, &why) < 0)
         return value_fail(&v, err, "'%.40s' %s", v.node->text, why);
-    if (*out >= param->min && *out <= param->max)
-        return 0;
-    pkv_policy_param_write(param, param->min, min, sizeof(min));
-    pkv_policy_param_write(param, param->max, max, sizeof(max));
-    return value_fail(&v, err, "%.40s is not within %s .. %s", v.node->text, min, max);
+    if (*out < param->min || *out > param->max)
+        return value_fail(&v, err, "%.40s is not within %lld .. %lld", v.node->text,
+                          (long long)param->min, (long long)param->max);
+    return 0;
 }
 
 /* Parameters of the chosen policies, each with its value or its default; then those of others. */
@@ -193,7 +183,7 @@ static int read_params(struct loader *l, struct pkv_err *err)
 
         for (size_t i = 0; i < policy->num_params; i++) {
             const struct pkv_policy_param *param = &policy->params[i];
-            int64_t *field = &policies->params[c][i];
+            int64_t *field = policy_param_field(policies, (enum pkv_choice)c, param);
 
             *field = param->preset;
             for (size_t k = 0; k < l->num_params; k++) {
@@ -264,6 +254,7 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
 {
     static const enum key_id cache[] = { KEY_PREFIX_CACHE, KEY_LAYOUT, KEY_PRESET };
     static const enum key_id length[] = { KEY_LAYOUT, KEY_PRESET };
+    static const enum key_id groups[] = { KEY_GROUPS, KEY_LAYOUT, KEY_PRESET };
     const struct pkv_sched_config *c = &l->scenario->sched;
     const struct pkv_layout_ops *layout = c->policies.layout;
     char text[160];
@@ -272,6 +263,11 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
         snprintf(text, sizeof(text), "layout: %s goes without a prefix cache; say kv.prefix_cache: "
                  "false", layout->info.name);
         return fail_at_given(l, cache, sizeof(cache) / sizeof(*cache), text, err);
+    }
+    if (layout->create && (c->num_groups > 1 || c->groups[0].ops != &pkv_group_full)) {
+        snprintf(text, sizeof(text), "layout: %s gives blocks in one piece and serves one group of "
+                 "full attention", layout->info.name);
+        return fail_at_given(l, groups, sizeof(groups) / sizeof(*groups), text, err);
     }
     if (layout->needs_max_model_len && c->max_model_len == 0) {
         snprintf(text, sizeof(text), "layout: %s reserves max_model_len positions, and there is no "
@@ -286,7 +282,7 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     for (int id = (int)first; id <= (int)last; id++)
         if (loader_read_key(l, (enum key_id)id, err) < 0)
             return -1;
-    if (first <= KEY_GROUPS && KEY_GROUPS <= last && read_group_block_size(l, err) < 0)
+    if (first <= KEY_GROUPS && KEY_GROUPS <= last && groups_read_block_sizes(l, err) < 0)
         return -1;
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,

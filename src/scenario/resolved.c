@@ -139,7 +139,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_SPEEDUP:
         write_fraction(out, s->trace_options.speedup_num, s->trace_options.speedup_den);
         break;
-    case KIND_GROUPS:     pkv_text_add(out, "[{type: full}]"); break;
+    case KIND_GROUPS:     groups_write(out, &s->sched); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
@@ -194,15 +194,12 @@ static unsigned write_name(struct pkv_text *out, const char *name, const char *f
 static void write_params(struct pkv_text *out, const struct pkv_scenario *s,
                          enum pkv_choice choice, unsigned depth)
 {
-    const struct pkv_policies *policies = &s->sched.policies;
-    const struct pkv_policy_info *policy = pkv_policies_get(policies, choice);
-    char value[32];
+    struct pkv_policies policies = s->sched.policies;
+    const struct pkv_policy_info *policy = pkv_policies_get(&policies, choice);
 
-    for (size_t i = 0; i < policy->num_params; i++) {
-        pkv_policy_param_write(&policy->params[i], policies->params[choice][i], value,
-                               sizeof(value));
-        pkv_text_fmt(out, "%*s%s: %s\n", (int)(2 * depth), "", policy->params[i].name, value);
-    }
+    for (size_t i = 0; i < policy->num_params; i++)
+        pkv_text_fmt(out, "%*s%s: %" PRId64 "\n", (int)(2 * depth), "", policy->params[i].name,
+                     *policy_param_field(&policies, choice, &policy->params[i]));
 }
 
 char *pkv_scenario_resolved(const struct pkv_scenario *scenario, struct pkv_err *err)

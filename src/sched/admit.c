@@ -67,8 +67,8 @@ static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
 
 static void count_overtakes(struct pkv_sched *s)
 {
-    /* With many waiting it costs. */
-    for (size_t i = 0; sched_counts_overtakes(s) && i < s->num_aside; i++)
+    /* Without a bound nobody asks, and with many waiting it would cost. */
+    for (size_t i = 0; s->config.policies.on_blocked_param > 0 && i < s->num_aside; i++)
         s->aside[i]->num_overtakes++;
 }
 
@@ -77,7 +77,7 @@ static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct 
 {
     uint64_t end = sched_end_positions(s, r);
     end = end > num_positions ? end : num_positions;
-    uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
+    uint64_t room = pkv_cache_room(s->cache);
     uint64_t positions = end < room ? end : room;
     if (positions < r->seq.num_known_tokens)
         positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;
@@ -135,7 +135,6 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
     if (s->remembered.ref.request == r)
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
-    sched_left(s, r);
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
     r->num_overtakes = 0;
     r->steady.admission = s->num_admissions++;
@@ -218,34 +217,13 @@ static void put_back(struct pkv_sched *s)
     s->num_aside = s->num_deferred = 0;
 }
 
-static bool goes_on(const struct pkv_sched *s, const struct pkv_request *refused)
-{
-    const struct pkv_policies *p = &s->config.policies;
-    return p->on_blocked->goes_on(refused, p->params[PKV_CHOICE_ON_BLOCKED]);
-}
-
 static bool may_go_on(const struct pkv_sched *s)
 {
-    if (!sched_counts_overtakes(s))
-        return true;
-    for (size_t i = 0; i < s->num_aside; i++)
-        if (!goes_on(s, s->aside[i]))
+    const struct pkv_policies *p = &s->config.policies;
+    for (size_t i = 0; p->on_blocked_param > 0 && i < s->num_aside; i++)
+        if (!p->on_blocked->goes_on(s->aside[i], p->on_blocked_param))
             return false;
     return true;
-}
-
-/* For want of blocks or by the gate: a budget or a place is there again without anybody leaving. */
-static void shut(struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_request *refused)
-{
-    if (!s->config.policies.on_blocked->latches || s->num_running == 0)
-        return;
-    s->latch = (struct latch){
-        .is_shut = true,
-        .refused = pkv_request_ref(refused),
-        .need_blocks = plan->head.request == refused ? plan->head_need_blocks : 0,
-        .num_running = s->num_running,
-        .num_admissions = s->num_admissions,
-    };
 }
 
 /* returns 1 to go on with the next, 0 to stop, -1 without memory */
@@ -256,8 +234,7 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     case ADMITTED:
         return may_go_on(s);
     case REFUSED:
-        shut(s, plan, r);
-        if (!goes_on(s, r))
+        if (!s->config.policies.on_blocked->goes_on(r, s->config.policies.on_blocked_param))
             return 0;
         if (put_aside(&s->aside, &s->num_aside, &s->aside_capacity, s, r, err) < 0)
             return -1;
@@ -295,8 +272,6 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
     size_t num = pkv_waiting_num(s->waiting);
-    if (order->rank)
-        return sched_rank_waiting(s, err);
     if (!order->needs_every_step)
         return 0;
     if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0)
@@ -314,13 +289,6 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
-/* Nobody is looked at: the first in line waits as it was refused, or behind one that was. */
-static void note_latch(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *head)
-{
-    uint64_t need = pkv_request_get(s->latch.refused) == head ? s->latch.need_blocks : 0;
-    note_limit(plan, head, PKV_LIMIT_LATCH, need, s->view.num_free_blocks);
-}
-
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     sched_update_view(s);
@@ -328,10 +296,6 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     plan->limit = head ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
     if (!head)
         return 0;
-    if (s->latch.is_shut) {
-        note_latch(s, plan, head);
-        return 0;
-    }
     if (reorder(s, err) < 0 || sched_reserve_pass(s, s->num_running, err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {
@@ -342,6 +306,5 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     if (s->config.policies.admit->end)
         s->config.policies.admit->end(s->admit_state, &s->view, s->pass);
     put_back(s);
-    s->view.num_passes++;
     return result;
 }

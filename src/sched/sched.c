@@ -41,6 +41,7 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
+    cache.keeps_chunk_end = config->chunk_end == PKV_CHUNK_END_KEEP;
     return pkv_cache_create(&cache, err);
 }
 
@@ -57,21 +58,9 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     s->pass = pkv_alloc(1, p->admit->pass_size, err);
     s->pass_capacity = p->admit->pass_size;
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
-    s->order_state_capacity = p->order->state_size;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
-    s->mix_state = s->preempt_state ? pkv_alloc(1, p->mix->state_size, err) : NULL;
-    if (!s->mix_state)
-        return -1;
-    if (p->order->init)
-        p->order->init(s->order_state, p->params[PKV_CHOICE_ORDER]);
-    if (p->admit->init)
-        p->admit->init(s->admit_state, p->params[PKV_CHOICE_ADMIT]);
-    if (p->preempt->init)
-        p->preempt->init(s->preempt_state, p->params[PKV_CHOICE_PREEMPT]);
-    if (p->mix->init)
-        p->mix->init(s->mix_state, p->params[PKV_CHOICE_MIX]);
-    return 0;
+    return s->preempt_state ? 0 : -1;
 }
 
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
@@ -99,10 +88,14 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_blocks = config->num_blocks,
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
+        .max_step_tokens = s->max_budget,
+        .max_chunk_tokens = s->max_budget,
         .takes_runs = pkv_cache_takes_runs(s->cache),
-        .prefix_cache = config->prefix_cache,
         .seed = config->seed,
     };
+    uint32_t threshold = config->long_prefill_token_threshold;
+    if (threshold && threshold < s->view.max_chunk_tokens)
+        s->view.max_chunk_tokens = threshold;
     return s;
 }
 
@@ -125,12 +118,8 @@ void pkv_sched_destroy(struct pkv_sched *s)
     pkv_free(s->deferred);
     pkv_free(s->pass);
     pkv_free(s->order_state);
-    pkv_free(s->ranking);
-    pkv_free(s->rank_keys);
-    pkv_free(s->tenant_tokens);
     pkv_free(s->admit_state);
     pkv_free(s->preempt_state);
-    pkv_free(s->mix_state);
     pkv_free(s);
 }
 
@@ -145,7 +134,7 @@ void sched_update_view(struct pkv_sched *s)
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
 {
     const struct pkv_policies *p = &s->config.policies;
-    if (!p->order->observe && !p->admit->observe && !p->preempt->observe && !p->mix->observe)
+    if (!p->order->observe && !p->admit->observe && !p->preempt->observe)
         return;
     const struct pkv_step_facts facts = {
         .num_tokens = plan->num_tokens,
@@ -155,12 +144,6 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_preempted = plan->num_preemptions,
         .num_finished = plan->num_finished,
         .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
-        .parts = s->parts,
-        .num_survivors = s->survivors.num,
-        .sum_emitted = s->survivors.sum_emitted,
-        .sum_max_tokens = s->survivors.sum_max_tokens,
-        .tenants = s->tenant_tokens,
-        .num_tenants = s->num_tenants,
     };
     if (p->order->observe)
         p->order->observe(s->order_state, &facts);
@@ -168,23 +151,11 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         p->admit->observe(s->admit_state, &facts);
     if (p->preempt->observe)
         p->preempt->observe(s->preempt_state, &facts);
-    if (p->mix->observe)
-        p->mix->observe(s->mix_state, &facts);
 }
 
-bool sched_counts_overtakes(const struct pkv_sched *s)
-{
-    const struct pkv_policies *p = &s->config.policies;
-    return p->on_blocked->counts_overtakes &&
-           p->on_blocked->counts_overtakes(p->params[PKV_CHOICE_ON_BLOCKED]);
-}
-
-/* Where the whole queue is ranked, one that comes between two passes stands behind those ranked, and
- * before the tail. */
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    const struct pkv_order_ops *order = s->config.policies.order;
-    return order->rank ? INT64_MAX - 1 : order->key(s->order_state, &s->view, r);
+    return s->config.policies.order->key(s->order_state, &s->view, r);
 }
 
 void sched_note_peak(struct pkv_request *r)
@@ -210,11 +181,6 @@ uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r
                                     (uint32_t)sched_end_positions(s, r), s->max_model_len);
 }
 
-uint64_t pkv_sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
-{
-    return sched_end_positions(s, r);
-}
-
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
 {
     uint64_t num = 0;
@@ -232,7 +198,9 @@ uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_reque
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
         positions = wanted > positions ? wanted : positions;
     }
-    return pkv_cache_blocks_for(s->cache, positions);
+    return pkv_cache_blocks_for(s->cache, positions, s->config.policies.admit->counts_budget
+                                                         ? s->view.max_step_tokens
+                                                         : s->view.max_chunk_tokens);
 }
 
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)
@@ -285,10 +253,6 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
     struct pkv_request *r = pkv_request_open(s->store, s->cache, spec, err);
     if (!r)
         return -1;
-    if (tenants_add(s, r, err) < 0) {
-        pkv_request_close(s->store, s->cache, r);
-        return -1;
-    }
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
     if (rejects && can_never_run(s, r, reason, reason_size)) {
@@ -296,7 +260,6 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
         return 0;
     }
     sched_update_view(s);
-    sched_joined(s, r);
     pkv_waiting_put_new(s->waiting, r, sched_order_key(s, r));
     return 0;
 }
@@ -305,7 +268,6 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
 
 void sched_remove_running(struct pkv_sched *s, size_t index)
 {
-    s->latch.is_shut = false;
     s->num_running--;
     for (size_t i = index; i < s->num_running; i++)
         s->running[i] = s->running[i + 1];
@@ -315,7 +277,6 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 {
     if (r->status != PKV_REQUEST_RUNNING) {
         pkv_waiting_remove(s->waiting, r);
-        sched_left(s, r);
         return;
     }
     steady_leave(s, r);
@@ -330,8 +291,6 @@ uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
     PKV_ASSERT(!s->in_flight);
     leave_queues(s, r);
-    if (r->status == PKV_REQUEST_RUNNING)
-        sched_publish_end(s, &r->seq);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
     return freed;
@@ -365,7 +324,6 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         all[num_waiting + i] = s->running[i];
     }
     s->num_running = 0;
-    s->latch.is_shut = false;
     if (num == 0)
         return;
     qsort(all, num, sizeof(struct pkv_request *), by_row);

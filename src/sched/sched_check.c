@@ -1,5 +1,5 @@
 /*
- * sched_check.c - recount the scheduler from nothing: S1 to S4, S6 and S7 of sched.h, then cache and
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 of sched.h, then cache and
  * pool; and a plan: S5.
  */
 #include <inttypes.h>
@@ -45,22 +45,6 @@ static int check_running(const struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
-static int check_latch(const struct pkv_sched *s, struct pkv_err *err)
-{
-    const struct latch *latch = &s->latch;
-    if (!latch->is_shut)
-        return 0;
-    if (!s->config.policies.on_blocked->latches)
-        return pkv_fail(err, PKV_ERR_AUDIT, "S7: the queue is shut under on_blocked: %s",
-                        s->config.policies.on_blocked->info.name);
-    if (s->num_running == 0 || s->num_running != latch->num_running ||
-        s->num_admissions != latch->num_admissions)
-        return pkv_fail(err, PKV_ERR_AUDIT, "S7: the queue is shut with %zu running after %" PRIu64
-                        " admissions, it was with %zu after %" PRIu64, s->num_running,
-                        s->num_admissions, latch->num_running, latch->num_admissions);
-    return 0;
-}
-
 int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
 {
     steady_refresh(s);
@@ -68,8 +52,7 @@ int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
     if (num_listed != pkv_request_store_num_live(s->store))
         return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
                         pkv_request_store_num_live(s->store), num_listed);
-    if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0 ||
-        check_latch(s, err) < 0)
+    if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0)
         return -1;
     const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(*seqs), err);
     if (!seqs)

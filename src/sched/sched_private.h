@@ -19,10 +19,18 @@ struct bucket {
     size_t num;
 };
 
+/* Requests whose length is so many tokens more than a multiple of the block size are due. */
+struct steady_phase { uint32_t rest, num_taken; };
+#define MAX_DUE_PHASES 32u
+
 /* The requests that decode undisturbed; see steady.c. */
 struct steady {
     struct bucket *buckets;               /* [block_size], owned */
-    uint32_t block_size;
+    uint32_t block_size;                  /* or the least common multiple of the groups' */
+    bool is_off;                          /* blocks move at phases that do not come again */
+    bool is_plain;                        /* one group: due at phase 0, filled one before */
+    struct steady_phase due_phases[MAX_DUE_PHASES];   /* [num_due_phases], of others */
+    uint32_t num_due_phases;
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
     bool in_step;                         /* positions have grown, tokens not yet */
@@ -41,22 +49,6 @@ struct remembered {
     struct pkv_hit hit;                   /* its counts; the block ids are gone */
 };
 
-/* The queue shut after a refusal (on_blocked: latch). Whoever leaves running opens it, and nobody comes
- * in meanwhile, so those who ran when it was shut run still. */
-struct latch {
-    bool is_shut;
-    struct pkv_request_ref refused;
-    uint64_t need_blocks;                 /* it was refused with */
-    size_t num_running;                   /* when it was shut */
-    uint64_t num_admissions;
-};
-
-/* Those who ran after the last preemption of a step, before their tokens. */
-struct survivors {
-    size_t num;
-    uint64_t sum_emitted, sum_max_tokens;
-};
-
 struct pkv_sched {
     struct pkv_sched_config config;
     struct pkv_cache *cache;              /* owned */
@@ -71,19 +63,9 @@ struct pkv_sched {
     struct plan_slot slots[2];
     char *pass;                           /* owned scratch of the admit policy */
     size_t pass_capacity;                 /* bytes */
-    char *order_state;                    /* owned, the policies' */
-    size_t order_state_capacity;          /* bytes */
-    void *admit_state, *preempt_state, *mix_state;
-    char *ranking;                        /* owned scratch of an order that ranks the queue */
-    int64_t *rank_keys;                   /* owned, beside it */
-    size_t ranking_capacity, rank_keys_capacity;
-    struct pkv_tenant_tokens *tenant_tokens;   /* [num_tenants], owned: of this step */
-    size_t num_tenants, tenants_capacity; /* 0 unless the order asks for tenants */
+    void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
     bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
-    struct latch latch;
-    struct survivors survivors;
-    unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
@@ -112,10 +94,6 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
-/* Do all of them come before every other one in running? */
-bool steady_come_first(const struct pkv_sched *s);
-/* Can all of them grow by one token, but for a shortage? *out_num_blocks is what that takes. */
-bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and
  * change nothing. */
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
@@ -124,21 +102,8 @@ void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
 
-/* rank.c */
-/* Ask an order that ranks the whole queue for its keys, and put everybody where they say. */
-int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err);
-/* Somebody came into the queue, or left it for good. */
-void sched_joined(struct pkv_sched *s, struct pkv_request *r);
-void sched_left(struct pkv_sched *s, const struct pkv_request *r);
-
-/* tenants.c */
-/* Give a newcomer its tenant's number, if the order asks for tenants, and make room for one more. */
-int tenants_add(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err);
-/* What each tenant gets in this step; before it is committed. */
-void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan);
-
 /* grow.c, admit.c */
-void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
@@ -148,10 +113,7 @@ int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err);
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 /* Tokens of the first chunk of a request with so many to compute. */
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
-bool sched_counts_overtakes(const struct pkv_sched *s);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
-/* It ends, and its tables are still there: what is published at the end is published now. */
-void sched_publish_end(struct pkv_sched *s, struct pkv_seq *seq);
 void sched_note_peak(struct pkv_request *r);
 /* Positions a request has when it ends by itself; what its tables are made for. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);

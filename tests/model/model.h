@@ -2,10 +2,10 @@
  * model.h - the whole simulator once more, slow and obvious, to hold the fast one against.
  *
  * Every token is spelled out as (origin, position). A block's identity is the list of all tokens up
- * to its end, and two are equal when the lists are. Queues are linked lists that are walked; what
- * can be counted is counted again each time. Nothing is remembered from one look to the next. From
- * the product come two plain values, the request's specification and the configuration, and no
- * code: policies are known by their names.
+ * to its end, in an index of its group, and two are equal when the lists are. Queues are linked lists
+ * that are walked; what can be counted is counted again each time. Nothing is remembered from one
+ * look to the next. From the product come two plain values, the request's specification and the
+ * configuration, and no code: policies and kinds of KV are known by their names.
  *
  * Source of the rules: vllm/v1/core/sched/scheduler.py and vllm/v1/core/block_pool.py.
  */
@@ -23,13 +23,11 @@
 /* Words of the policies, as a scenario spells them. */
 enum model_order {
     MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY, MODEL_ORDER_SJF, MODEL_ORDER_SJF_TRUE,
-    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM,
-    MODEL_ORDER_LPM, MODEL_ORDER_DFS_WEIGHT, MODEL_ORDER_VTC
+    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM
 };
 enum model_admit {
     MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX,
-    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF, MODEL_ADMIT_STATIC_BATCH,
-    MODEL_ADMIT_RATIO
+    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF
 };
 enum model_preempt {
     MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY, MODEL_PREEMPT_OLDEST,
@@ -37,13 +35,15 @@ enum model_preempt {
     MODEL_PREEMPT_LARGEST_REMAINING, MODEL_PREEMPT_LEAST_PREEMPTED, MODEL_PREEMPT_FIT,
     MODEL_PREEMPT_RANDOM, MODEL_PREEMPT_NEVER
 };
-enum model_mix {
-    MODEL_MIX_MIXED, MODEL_MIX_PREFILL_FIRST, MODEL_MIX_DECODE_FIRST, MODEL_MIX_SEPARATE
-};
-enum model_publish {
-    MODEL_PUBLISH_ALLOC, MODEL_PUBLISH_COMPUTED, MODEL_PUBLISH_CHUNK_END, MODEL_PUBLISH_FINISH
-};
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
+
+enum model_group_kind {
+    MODEL_GROUP_FULL, MODEL_GROUP_SLIDING, MODEL_GROUP_CHUNKED, MODEL_GROUP_STATE
+};
+struct model_group {
+    enum model_group_kind kind;
+    uint32_t block_size, size;       /* size: window, chunk, blocks of a state */
+};
 
 /* max_... and ..._threshold: UINT32_MAX = without limit. */
 struct model_config {
@@ -51,18 +51,9 @@ struct model_config {
     enum model_admit admit;
     enum model_preempt preempt;
     enum model_requeue requeue;
-    /* admit: ratio */
-    double ratio_init, ratio_min, ratio_step;
-    int64_t retract_steps, clip_tokens;
     bool skip_blocked;               /* on_blocked: skip */
-    bool latch;                      /* on_blocked: latch */
     int64_t max_overtakes;           /* with skip_blocked; 0 = any number */
-    bool whole_batch;                /* grow: whole_batch */
-    enum model_mix mix;
-    int64_t max_consecutive_prefills;    /* with mix: separate_with_limit */
-    enum model_publish publish;
-    int64_t aging_tokens, lpm_max_waiting, in_batch_tokens;   /* of lpm; 0 = none */
-    int64_t prompt_weight, output_weight;   /* of vtc, in thousandths */
+    bool publish_computed;           /* else when allocated */
     bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
     bool chunked_prefill;
     bool prefix_cache;
@@ -70,7 +61,11 @@ struct model_config {
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
     uint64_t seed;
-    uint32_t block_size, num_blocks, num_watermark_blocks;
+    struct model_group groups[PKV_MAX_GROUPS];
+    uint32_t num_groups;
+    uint32_t unit, align;            /* see model_groups_finish_config() */
+    bool keeps_chunk_end;            /* chunk_end: keep */
+    uint32_t num_blocks, num_watermark_blocks;
     uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
     struct pkv_step_time step_time;
@@ -80,6 +75,10 @@ struct model_config {
     int64_t log_step_ns;             /* step number of a log line = time / this */
     bool log_blocks;                 /* log queues, block ids and evictions too */
 };
+
+/* Once the groups are known: the largest unit that divides their block sizes, and the first length
+ * that all of them divide. */
+void model_groups_finish_config(struct model_config *config);
 
 /* Take over a scheduler's configuration, policies by name. What goes on in time is left alone. */
 void model_config_read(struct model_config *out, const struct pkv_sched_config *sched);
@@ -116,24 +115,16 @@ struct model_request {
     enum model_status status;
     bool was_preempted;
     bool fronted, tailed;            /* put at an end of the queue, past its order */
-    int64_t rank;                    /* among the waiting, where they are ranked all together */
-    int64_t num_missed;              /* passes over the queue that left it waiting */
-    struct model_tenant *tenant;     /* borrowed */
     struct model_token *text;        /* [1 + num_known], owned */
     uint32_t num_known, num_computed, num_highest;
-    struct model_block **table;      /* [num_table], owned; borrowed blocks */
-    uint32_t num_table;
+    struct model_block **table[PKV_MAX_GROUPS];   /* [num_table], owned; borrowed blocks or NULL */
+    uint32_t num_table[PKV_MAX_GROUPS];
+    uint32_t num_hashed[PKV_MAX_GROUPS];     /* leading blocks that were looked at for hashing */
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;
     bool gone;                       /* ended and told */
     struct model_request *prev, *next;       /* place in waiting or running */
-};
-
-/* Those without a name are one tenant. */
-struct model_tenant {
-    const char *name;                /* borrowed; NULL = none */
-    int64_t counter;
 };
 
 struct model_totals {

@@ -12,8 +12,7 @@
 
 struct candidate {
     struct model_request *request;
-    struct model_block **hit;        /* [num_hit] */
-    uint32_t num_hit, num_unheld;
+    struct model_hit hit;
     uint32_t num_tokens;
     uint32_t positions;              /* after this step */
 };
@@ -31,12 +30,41 @@ static uint64_t positions_to_end(const struct model *m, const struct model_reque
     return told > r->num_known ? told : r->num_known;
 }
 
-/* Free blocks it takes to bring the candidate to so many positions. */
-static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions)
+/* Free blocks it takes to bring the candidate to so many positions, in steps of so many tokens. */
+static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions,
+                              uint64_t step_tokens)
 {
-    uint32_t wanted = model_blocks_for(m, positions);
+    uint64_t sum = c->hit.num_unheld;
 
-    return (wanted > c->num_hit ? wanted - c->num_hit : 0) + (uint64_t)c->num_unheld;
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        uint64_t wanted = model_most_blocks(m, g, positions, step_tokens);
+
+        sum += wanted > c->hit.num[g] ? wanted - c->hit.num[g] : 0;
+    }
+    return sum;
+}
+
+/* Tokens of one step of one request, at most. */
+static uint64_t longest_chunk(const struct model *m)
+{
+    uint64_t budget = m->config.max_num_batched_tokens;
+
+    return budget < m->config.long_prefill_token_threshold
+        ? budget : m->config.long_prefill_token_threshold;
+}
+
+/* Blocks that it may come to hold at once beyond those of `held` that are not null. */
+static uint64_t more_to_come(const struct model *m, const struct model_request *r,
+                             const uint32_t *num_held)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        uint64_t most = model_most_blocks(m, g, positions_to_end(m, r), longest_chunk(m));
+
+        sum += most > num_held[g] ? most - num_held[g] : 0;
+    }
+    return sum;
 }
 
 /* Blocks that the running may still take until they have said all they may. */
@@ -45,80 +73,23 @@ static uint64_t blocks_promised(const struct model *m)
     uint64_t sum = 0;
 
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t wanted = model_blocks_for(m, positions_to_end(m, r));
+        uint32_t num_held[PKV_MAX_GROUPS] = { 0 };
 
-        sum += wanted > r->num_table ? wanted - r->num_table : 0;
+        for (uint32_t g = 0; g < m->config.num_groups; g++)
+            for (uint32_t i = 0; i < r->num_table[g]; i++)
+                num_held[g] += r->table[g][i] != NULL;
+        sum += more_to_come(m, r, num_held);
     }
     return sum;
 }
 
-static bool somebody_has_a_token(const struct model *m)
+static uint64_t blocks_reserved(const struct model *m, const struct candidate *c)
 {
-    for (const struct model_request *r = m->running; r != NULL; r = r->next)
-        if (r->num_emitted > 0)
-            return true;
-    return false;
-}
+    uint32_t num_held[PKV_MAX_GROUPS];
 
-static int64_t tokens_to_come(const struct model *m, const struct model_request *r)
-{
-    int64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1, rest = allowed - r->num_emitted;
-
-    rest = rest > 0 ? rest : 0;
-    return rest < m->config.clip_tokens ? rest : m->config.clip_tokens;
-}
-
-static const struct model_entry *entry_of(const struct model *m, const struct model_request *r)
-{
-    for (size_t i = 0; i < m->num_entries; i++)
-        if (m->entries[i].request == r)
-            return &m->entries[i];
-    return NULL;
-}
-
-/* Tokens that the running may come to take, by the estimate, and those taken in this step with all of
- * what they take and may say. */
-static double tokens_set_aside(const struct model *m, double *taken_back)
-{
-    double sum = 0;
-
-    *taken_back = 0;
-    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        const struct model_entry *e = entry_of(m, r);
-        uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
-        uint32_t rest = r->num_known - computed;
-
-        if (e != NULL && e->admitted)
-            continue;
-        sum += rest == 1 && r->num_emitted > 0 ? 0 : rest;
-        sum += (double)tokens_to_come(m, r) * m->ratio;
-    }
-    for (size_t i = 0; i < m->num_entries; i++) {
-        const struct model_entry *e = &m->entries[i];
-        const struct model_request *r = e->request;
-        double taken = (double)model_blocks_for(m, e->num_tokens) * m->config.block_size;
-        int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
-
-        if (!e->admitted)
-            continue;
-        most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
-        sum += taken + (e->first + e->num_tokens == r->num_known ? (double)most : 0) +
-               m->config.block_size;
-        *taken_back += taken;
-    }
-    return sum;
-}
-
-static bool passes_ratio(const struct model *m, const struct candidate *c, uint64_t free)
-{
-    double size = m->config.block_size, taken_back;
-    double aside = tokens_set_aside(m, &taken_back);
-    double asked = c->request->num_known - c->num_hit * size +
-                   (double)tokens_to_come(m, c->request) + size;
-
-    if (m->running == NULL)
-        return blocks_needed(m, c, c->request->num_known) <= free;
-    return asked < ((double)free - c->num_unheld) * size + taken_back - aside;
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        num_held[g] = c->hit.num[g] - c->hit.num_null[g];
+    return more_to_come(m, c->request, num_held) + c->hit.num_unheld;
 }
 
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
@@ -130,21 +101,15 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
     case MODEL_ADMIT_FIRST_CHUNK:
         return need + spare <= free;
     case MODEL_ADMIT_WHOLE_PROMPT:
-        return need + spare <= free && blocks_needed(m, c, r->num_known) + spare <= free;
+        return need + spare <= free &&
+               blocks_needed(m, c, r->num_known, m->config.max_num_batched_tokens) + spare <= free;
     case MODEL_ADMIT_FUTURE_PEAK:
         return need <= free &&
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
     case MODEL_ADMIT_MC_SF:
         return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
-    case MODEL_ADMIT_RATIO:
-        return need <= free && passes_ratio(m, c, free);
-    case MODEL_ADMIT_STATIC_BATCH:
-        if (somebody_has_a_token(m))
-            return false;
-        /* fall through */
     case MODEL_ADMIT_RESERVE_MAX:
-        return need <= free &&
-               blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
+        return need <= free && blocks_reserved(m, c) + blocks_promised(m) <= free;
     }
     abort();
 }
@@ -154,9 +119,8 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     const struct model_request *r = c->request;
     uint64_t need, free = model_count_free(m);
 
-    c->num_hit = model_find_prefix(m, r, c->hit);
-    c->num_unheld = model_count_unheld(c->hit, c->num_hit);
-    c->num_tokens = r->num_known - c->num_hit * m->config.block_size;
+    model_find_prefix(m, r, &c->hit);
+    c->num_tokens = r->num_known - c->hit.num_tokens;
     if (c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
     if (c->num_tokens > budget) {
@@ -164,12 +128,10 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
     }
-    c->positions = c->num_hit * m->config.block_size + c->num_tokens;
-    need = blocks_needed(m, c, c->positions);
+    c->positions = c->hit.num_tokens + c->num_tokens;
+    need = blocks_needed(m, c, c->positions, UINT32_MAX);
     if (passes(m, c, need, free))
         return ANSWER_YES;
-    if (m->config.admit == MODEL_ADMIT_STATIC_BATCH && somebody_has_a_token(m))
-        return ANSWER_NO_GATE;
     return need > free ? ANSWER_NO_BLOCKS : ANSWER_NO_GATE;
 }
 
@@ -195,23 +157,21 @@ static void count_look_up(struct model *m, struct model_request *r, uint32_t num
 static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
-    uint32_t num_hit_tokens = c->num_hit * m->config.block_size;
-    uint32_t wanted = model_blocks_for(m, c->positions);
+    uint32_t num_hit_tokens = c->hit.num_tokens;
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
-    m->last_left = r->tenant;
-    if (!r->was_preempted)
-        r->tenant->counter += m->config.prompt_weight * r->num_prompt;
     count_look_up(m, r, num_hit_tokens);
     m->entries[m->num_entries++] = (struct model_entry){
         .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
         .resumed = r->was_preempted, .num_hit = num_hit_tokens };
-    for (uint32_t i = 0; i < c->num_hit; i++)
-        model_hold(m, r, c->hit[i]);
-    while (r->num_table < wanted)
-        model_take_new(m, r);
-    if (m->config.publish == MODEL_PUBLISH_ALLOC)
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        for (uint32_t i = 0; i < c->hit.num[g]; i++)
+            model_hold(m, r, g, c->hit.blocks[g][i]);
+        r->num_hashed[g] = c->hit.num[g];
+    }
+    model_take_all(m, r, c->positions);
+    if (!m->config.publish_computed)
         model_publish(m, r, c->positions);
     r->num_computed = num_hit_tokens;
     if (num_hit_tokens > r->num_highest)
@@ -274,8 +234,6 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         return true;
     case ANSWER_NO_BLOCKS:
     case ANSWER_NO_GATE:
-        if (m->running != NULL)
-            m->num_left_at_refusal = m->num_left;
         note(m, w, answer == ANSWER_NO_BLOCKS ? PKV_LIMIT_BLOCKS : PKV_LIMIT_GATE);
         w->refused[w->num_refused++] = c->request;
         return m->config.skip_blocked && !overtaken_enough(m, c->request);
@@ -294,25 +252,16 @@ static bool may_go_on(struct model *m, struct walk *w, uint32_t budget)
     return false;
 }
 
-/* A refusal while others ran, and none of them has left since. */
-static bool is_latched(const struct model *m)
-{
-    return m->config.latch && m->num_left_at_refusal == m->num_left;
-}
-
 void model_admit(struct model *m, uint32_t *budget)
 {
     size_t num = model_num_waiting(m);
     struct walk w = { .refused = model_alloc(num, sizeof *w.refused),
                       .aside = model_alloc(num, sizeof *w.aside) };
-    struct candidate c = { .hit = model_alloc(m->config.num_blocks, sizeof *c.hit) };
+    struct candidate c = { .num_tokens = 0 };
     struct model_request *next;
-    bool is_shut = is_latched(m);
 
-    m->limit = num == 0 ? PKV_LIMIT_EMPTY : is_shut ? PKV_LIMIT_LATCH : PKV_LIMIT_NOTHING;
-    if (!is_shut)
-        model_rank(m);
-    for (c.request = is_shut ? NULL : m->waiting; c.request != NULL; c.request = next) {
+    m->limit = num > 0 ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
+    for (c.request = m->waiting; c.request != NULL; c.request = next) {
         next = c.request->next;
         if (!may_go_on(m, &w, *budget) || !visit(m, &w, &c, budget))
             break;
@@ -321,9 +270,7 @@ void model_admit(struct model *m, uint32_t *budget)
         DL_DELETE(m->waiting, w.aside[i]);
         model_put_front(m, w.aside[i]);
     }
-    for (struct model_request *r = m->waiting; r != NULL; r = r->next)
-        r->num_missed++;
-    free(c.hit);
+    model_hit_finish(&c.hit);
     free(w.refused);
     free(w.aside);
 }

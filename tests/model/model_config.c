@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_private.h"
 #include "model_private.h"
 
 /* Place of a word in a list; a word the model does not know ends the test. */
@@ -24,45 +25,19 @@ static uint32_t or_unlimited(uint32_t n)
     return n > 0 ? n : UINT32_MAX;
 }
 
-static double least(double a, double b) { return a < b ? a : b; }
-
-/* Parameters in their order; shares come as millionths. */
-static void read_ratio(struct model_config *out, const int64_t *params)
-{
-    out->ratio_init = least((double)params[0] / 1e6 * ((double)params[5] / 1e6), 1);
-    out->ratio_min = least(out->ratio_init * ((double)params[1] / 1e6), 1);
-    out->ratio_step = (out->ratio_init - out->ratio_min) / (double)params[2];
-    out->retract_steps = params[3];
-    out->clip_tokens = params[4];
-}
-
 static void read_policies(struct model_config *out, const struct pkv_policies *p)
 {
     out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority", "sjf",
-                                        "sjf_true", "ljf", "lof", "edf", "random", "lpm",
-                                        "dfs_weight", "vtc");
+                                        "sjf_true", "ljf", "lof", "edf", "random");
     out->admit = (enum model_admit)WORD(p->admit->info.name, "whole_prompt", "first_chunk",
-                                        "reserve_max", "future_peak", "mc_sf", "static_batch", "ratio");
-    if (out->admit == MODEL_ADMIT_RATIO)
-        read_ratio(out, p->params[PKV_CHOICE_ADMIT]);
+                                        "reserve_max", "future_peak", "mc_sf");
     out->preempt = (enum model_preempt)WORD(
         p->preempt->info.name, "newest", "priority", "oldest", "fewest_outputs", "least_lost",
         "most_blocks", "largest_remaining", "least_preempted", "fit", "random", "never");
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
-    out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 1;
-    out->latch = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 2;
-    out->publish = (enum model_publish)WORD(p->publish->info.name, "alloc", "computed",
-                                            "chunk_end", "finish");
-    out->whole_batch = WORD(p->grow->info.name, "one_by_one", "whole_batch") == 1;
-    out->mix = (enum model_mix)WORD(p->mix->info.name, "mixed", "prefill_first", "decode_first",
-                                    "separate_with_limit");
-    out->max_consecutive_prefills = p->params[PKV_CHOICE_MIX][0];
-    out->max_overtakes = p->params[PKV_CHOICE_ON_BLOCKED][0];
-    out->aging_tokens = p->params[PKV_CHOICE_ORDER][0];
-    out->lpm_max_waiting = p->params[PKV_CHOICE_ORDER][1];
-    out->in_batch_tokens = p->params[PKV_CHOICE_ORDER][2];
-    out->prompt_weight = p->params[PKV_CHOICE_ORDER][0];
-    out->output_weight = p->params[PKV_CHOICE_ORDER][1];
+    out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip") == 1;
+    out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
+    out->max_overtakes = p->on_blocked_param;
 }
 
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)
@@ -75,7 +50,14 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
     out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
     out->seed = s->seed;
-    out->block_size = s->groups[0].block_size;
+    out->num_groups = s->num_groups;
+    for (uint32_t g = 0; g < s->num_groups; g++)
+        out->groups[g] = (struct model_group){
+            (enum model_group_kind)WORD(s->groups[g].ops->name, "full", "sliding",
+                                        "chunked", "state"),
+            s->groups[g].block_size, s->groups[g].size };
+    out->keeps_chunk_end = s->chunk_end == PKV_CHUNK_END_KEEP;
+    model_groups_finish_config(out);
     out->num_blocks = s->num_blocks;
     out->first_block_id = 1;
     out->num_watermark_blocks =

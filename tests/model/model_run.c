@@ -25,7 +25,6 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->num_specs = num_specs;
     model_blocks_init(m);
     m->requests = model_alloc(num_specs, sizeof *m->requests);
-    m->tenants = model_alloc(num_specs, sizeof *m->tenants);
     m->entries = model_alloc(num_specs, sizeof *m->entries);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
@@ -35,8 +34,6 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->now = num_specs > 0 ? specs[0].arrival_ns : 0;
     m->totals.first_arrival_ns = num_specs > 0 ? m->now : PKV_NO_TIME;
     m->totals.end_ns = PKV_NO_TIME;
-    m->num_left_at_refusal = SIZE_MAX;
-    m->ratio = config->ratio_init;
     return m;
 }
 
@@ -48,10 +45,10 @@ void model_destroy(struct model *m)
     for (size_t i = 0; i < m->num_arrived; i++) {
         free(m->requests[i].id);
         free(m->requests[i].text);
-        free(m->requests[i].table);
+        for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+            free(m->requests[i].table[g]);
     }
     free(m->requests);
-    free(m->tenants);
     free(m->entries);
     free(m->preempted);
     free(m->aborted);
@@ -95,7 +92,9 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->output_origin = spec->content.output_origin;
     r->output_first = spec->content.output_first;
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
-    r->table = model_alloc(m->config.num_blocks, sizeof(struct model_block *));
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        r->table[g] = model_alloc(model_table_length(m, g, (uint64_t)r->num_prompt + r->num_output),
+                                  sizeof(struct model_block *));
     spell_out(r, &spec->content);
 }
 
@@ -105,19 +104,20 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
     uint64_t positions = (uint64_t)r->num_prompt + r->num_output - 1;
-    uint32_t whole = r->num_prompt;
+    uint32_t whole = r->num_prompt, step = c->max_num_batched_tokens;
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
-    if ((c->admit == MODEL_ADMIT_RESERVE_MAX || c->admit == MODEL_ADMIT_STATIC_BATCH) &&
-        r->num_prompt + allowed - 1 > positions)
+    if (c->admit == MODEL_ADMIT_RESERVE_MAX && r->num_prompt + allowed - 1 > positions)
         positions = r->num_prompt + allowed - 1;
     if (positions > c->max_model_len - 1)
         positions = c->max_model_len - 1;
-    if (model_blocks_for(m, positions) > c->num_blocks)
-        return true;
     if (whole > c->long_prefill_token_threshold)
         whole = c->long_prefill_token_threshold;
+    if (step > c->long_prefill_token_threshold && c->admit != MODEL_ADMIT_WHOLE_PROMPT)
+        step = c->long_prefill_token_threshold;   /* the gate counts a whole budget */
+    if (model_most_blocks_of_all(m, positions, step) > c->num_blocks)
+        return true;
     return !c->chunked_prefill && whole > c->max_num_batched_tokens;
 }
 
@@ -139,7 +139,6 @@ static void take_arrivals(struct model *m)
     while (m->num_arrived < m->num_specs && m->specs[m->num_arrived].arrival_ns <= m->now) {
         struct model_request *r = &m->requests[m->num_arrived];
 
-        r->tenant = model_tenant(m, m->specs[m->num_arrived].tenant);
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
         if (m->config.reject_oversized && is_oversized(m, r)) {
@@ -147,7 +146,6 @@ static void take_arrivals(struct model *m)
             m->row.rejected++;
             end_request(m, r);
         } else {
-            model_comes(m, r);
             model_join(m, r);
         }
     }
@@ -173,14 +171,10 @@ static void take_aborts(struct model *m)
 
     while ((r = first_due_abort(m)) != NULL) {
         if (r->status == MODEL_RUNNING) {
-            if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
-                model_publish(m, r, r->num_computed);
             model_release(m, r);
             DL_DELETE(m->running, r);
-            m->num_left++;
         } else {
             DL_DELETE(m->waiting, r);
-            m->last_left = r->tenant;
         }
         r->status = MODEL_ABORTED;
         r->finish_ns = m->now;
@@ -246,9 +240,8 @@ static bool is_idle(const struct model *m)
 static int64_t stretched(const struct model *m, int64_t dur)
 {
     int64_t next = next_event(m);
-    bool ages = m->config.order == MODEL_ORDER_LPM && m->config.aging_tokens > 0;
 
-    if (m->config.every_step || ages || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
+    if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
     return next - m->now;
 }

@@ -7,13 +7,6 @@
 
 #include "model_private.h"
 
-uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
-{
-    uint64_t size = m->config.block_size;
-
-    return (uint32_t)((num_positions + size - 1) / size);
-}
-
 /* Does w, who waits already, stay before r? Those put at the front stay before everybody, those put
  * at the tail past an order of priorities behind everybody. */
 static bool stays_before(const struct model *m, const struct model_request *w,
@@ -49,7 +42,6 @@ void model_put_front(struct model *m, struct model_request *r)
 
 static void wait_again(struct model *m, struct model_request *r)
 {
-    model_comes(m, r);
     r->tailed = m->config.requeue == MODEL_REQUEUE_TAIL && m->config.order != MODEL_ORDER_FCFS;
     if (m->config.requeue == MODEL_REQUEUE_FRONT)
         model_put_front(m, r);
@@ -80,7 +72,6 @@ static void preempt(struct model *m, struct model_request *r)
         model_unpublish(m, r, r->num_computed);
     model_release(m, r);
     DL_DELETE(m->running, r);
-    m->num_left++;
     r->num_computed = 0;
     r->num_preemptions++;
     r->was_preempted = true;
@@ -99,59 +90,50 @@ static uint32_t tokens_wanted(const struct model *m, const struct model_request 
     return num < budget ? num : budget;
 }
 
-static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
+static void give_tokens(struct model *m, struct model_request *r, uint32_t num)
 {
     uint32_t end = r->num_computed + num;
+    struct model_entry *entry = &m->entries[m->num_entries++];
 
-    m->entries[m->num_entries++] = (struct model_entry){
-        .request = r, .num_tokens = num, .first = r->num_computed,
-        .num_blocks_before = r->num_table };
-    while (r->num_table < wanted)
-        model_take_new(m, r);
-    if (m->config.publish == MODEL_PUBLISH_ALLOC)
+    *entry = (struct model_entry){ .request = r, .num_tokens = num, .first = r->num_computed };
+    memcpy(entry->num_blocks_before, r->num_table, sizeof r->num_table);
+    model_take_all(m, r, end);
+    if (!m->config.publish_computed)
         model_publish(m, r, end < r->num_known ? end : r->num_known);
 }
 
-/* Who takes part in a walk over the running. */
-enum part { PART_ALL, PART_DECODES, PART_PROMPTS };
-
-static bool takes_part(const struct model_request *r, enum part part)
+static uint32_t blocks_wanted(const struct model *m, const struct model_request *r,
+                              uint64_t num_positions)
 {
-    bool decodes = r->num_emitted > 0 && r->num_computed + 1 == r->num_known;
+    uint32_t sum = 0;
 
-    return part == PART_ALL || decodes == (part == PART_DECODES);
-}
-
-static bool comes_before(const struct model_request *a, const struct model_request *b)
-{
-    for (const struct model_request *r = a; r != NULL; r = r->next)
-        if (r == b)
-            return true;
-    return false;
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        sum += model_table_length(m, g, num_positions) - r->num_table[g];
+    return sum;
 }
 
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
  * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
-static bool grow(struct model *m, struct model_request *r, uint32_t num, enum part part,
-                 uint32_t *budget, size_t *index)
+static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
+                 size_t *index)
 {
-    uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+    uint32_t wanted;
 
-    while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
-        struct model_request *victim =
-            model_pick_victim(m, r, wanted - r->num_table - model_count_free(m));
+    model_trim(m, r);
+    wanted = blocks_wanted(m, r, (uint64_t)r->num_computed + num);
+    while (wanted > model_count_free(m)) {
+        struct model_request *victim = model_pick_victim(m, r, wanted - model_count_free(m));
 
         if (victim == NULL)
             return true;
-        if (cancel_entry(m, victim, budget) ||
-            (victim != r && comes_before(victim, r) && !takes_part(victim, part)))
+        if (cancel_entry(m, victim, budget))
             --*index;
         preempt(m, victim);
         if (victim == r)
             return false;
     }
-    give_tokens(m, r, num, wanted);
+    give_tokens(m, r, num);
     *budget -= num;
     return true;
 }
@@ -165,50 +147,14 @@ static struct model_request *running_at(const struct model *m, size_t index)
     return r;
 }
 
-/* Blocks that those who take part are short of together; *grower is the first to find none left. */
-static uint64_t count_short(const struct model *m, enum part part, uint64_t budget,
-                            struct model_request **grower)
-{
-    uint64_t free = model_count_free(m), sum = 0;
-
-    *grower = NULL;
-    for (struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t num = tokens_wanted(m, r, (uint32_t)budget);
-        uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
-
-        if (num == 0 || !takes_part(r, part))
-            continue;
-        budget -= num;
-        sum += wanted > r->num_table ? wanted - r->num_table : 0;
-        if (sum > free && *grower == NULL)
-            *grower = r;
-    }
-    return sum > free ? sum - free : 0;
-}
-
-static void make_room(struct model *m, enum part part, uint32_t budget)
-{
-    struct model_request *grower, *victim;
-    uint64_t num_short;
-
-    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0) {
-        victim = model_pick_victim(m, grower, (uint32_t)num_short);
-        if (victim == NULL)
-            break;
-        preempt(m, victim);
-    }
-}
-
-static void walk_running(struct model *m, enum part part, uint32_t *budget)
+static void walk_running(struct model *m, uint32_t *budget)
 {
     struct model_request *r;
 
-    if (m->config.whole_batch)
-        make_room(m, part, *budget);
     for (size_t i = 0; *budget > 0 && (r = running_at(m, i)) != NULL; i++) {
         uint32_t num = tokens_wanted(m, r, *budget);
 
-        if (num > 0 && takes_part(r, part) && !grow(m, r, num, part, budget, &i))
+        if (num > 0 && !grow(m, r, num, budget, &i))
             return;
     }
 }
@@ -241,84 +187,17 @@ static void count_entry(struct model *m, const struct model_entry *e)
         m->row.decode_tokens++;
 }
 
-/* Running prompts, then newcomers. */
-static void turn_of_prompts(struct model *m, uint32_t *budget, bool *looked)
-{
-    walk_running(m, PART_PROMPTS, budget);
-    if (m->num_preempted == 0)
-        model_admit(m, budget);
-    *looked = *looked || m->num_preempted == 0;
-    if (m->num_entries > 0)
-        m->num_prefill_steps++;
-}
-
-static void turn_of_decodes(struct model *m, uint32_t *budget)
-{
-    walk_running(m, PART_DECODES, budget);
-    m->decoded = m->num_entries > 0;
-    if (m->decoded)
-        m->num_prefill_steps = 0;
-}
-
-/* returns  were newcomers looked at? */
-static bool take_turns(struct model *m, uint32_t *budget)
-{
-    bool decodes_first = m->config.mix == MODEL_MIX_DECODE_FIRST ||
-                         (m->config.mix == MODEL_MIX_SEPARATE &&
-                          m->num_prefill_steps >= m->config.max_consecutive_prefills);
-    bool looked = false;
-
-    if (decodes_first) {
-        turn_of_decodes(m, budget);
-        if (m->num_entries == 0)
-            turn_of_prompts(m, budget, &looked);
-    } else {
-        turn_of_prompts(m, budget, &looked);
-        if (m->num_entries == 0)
-            turn_of_decodes(m, budget);
-    }
-    return looked;
-}
-
-/* For admit: ratio; before the step's tokens come out. */
-static void learn(struct model *m, bool decodes_alone)
-{
-    double num_out = 0, num_allowed = 1;
-
-    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        num_out += (double)(r->num_emitted + m->config.retract_steps);
-        num_allowed += r->max_tokens > 0 ? r->max_tokens : 1;
-    }
-    if (m->num_preempted > 0 && m->running != NULL) {
-        m->ratio = num_out / num_allowed < 1 ? num_out / num_allowed : 1;
-    } else if (m->num_preempted == 0 && decodes_alone && m->num_entries > 0) {
-        m->ratio -= m->config.ratio_step;
-        m->ratio = m->ratio > m->config.ratio_min ? m->ratio : m->config.ratio_min;
-    }
-}
-
 void model_schedule(struct model *m)
 {
     uint32_t budget = m->config.max_num_batched_tokens;
-    bool looked;
 
-    m->decoded = false;
-    if (m->config.mix == MODEL_MIX_MIXED) {
-        m->decoded = true;
-        walk_running(m, PART_ALL, &budget);
-        looked = m->num_preempted == 0;
-        if (looked)
-            model_admit(m, &budget);
-    } else {
-        looked = take_turns(m, &budget);
-    }
+    walk_running(m, &budget);
     if (m->num_preempted > 0)
         m->limit = PKV_LIMIT_PREEMPTED;
-    else if (!looked)
-        m->limit = m->waiting != NULL ? PKV_LIMIT_LATCH : PKV_LIMIT_EMPTY;
+    else
+        model_admit(m, &budget);
     for (size_t i = 0; i < m->num_entries; i++)
         count_entry(m, &m->entries[i]);
-    learn(m, m->decoded && m->row.prefill_tokens == 0 && m->row.admitted + m->row.resumed == 0);
     m->free_sched = model_count_free(m);
 }
 
@@ -329,7 +208,6 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->num_known++;
     r->num_emitted++;
     m->num_generated++;
-    r->tenant->counter += m->config.output_weight;
     if (r->first_token_ns == PKV_NO_TIME) {
         r->first_token_ns = end_ns;
     } else {
@@ -341,19 +219,12 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->last_token_ns = end_ns;
 }
 
-/* A running one's single token after the first one that came out. */
-static bool is_decode(const struct model_entry *e)
-{
-    return !e->admitted && e->request->num_emitted > 0 && e->first + 1 == e->request->num_known;
-}
-
 void model_commit(struct model *m, int64_t end_ns)
 {
     for (size_t i = 0; i < m->num_entries; i++) {
         struct model_request *r = m->entries[i].request;
 
-        if (m->config.publish == MODEL_PUBLISH_COMPUTED ||
-            (m->config.publish == MODEL_PUBLISH_CHUNK_END && !is_decode(&m->entries[i])))
+        if (m->config.publish_computed)
             model_publish(m, r, r->num_computed);
         if (r->num_computed < r->num_known)
             continue;
@@ -362,15 +233,10 @@ void model_commit(struct model *m, int64_t end_ns)
         if (!r->emits_nothing && r->num_emitted < r->num_output &&
             r->num_known < m->config.max_model_len)
             continue;
-        if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
-            model_publish(m, r, r->num_computed);
         model_release(m, r);
         DL_DELETE(m->running, r);
-        m->num_left++;
         r->status = MODEL_COMPLETED;
         r->finish_ns = end_ns;
         m->finished[m->num_finished++] = r;
     }
-    if (m->running == NULL && m->waiting == NULL)
-        m->ratio = m->config.ratio_init;
 }

@@ -45,46 +45,17 @@ static void choose(struct random_run *run, enum pkv_choice choice, const char *n
     pkv_policies_set(&run->sched.policies, choice, info);
 }
 
-/* Shares in millionths; the rest small enough to bite. */
-static void draw_ratio(struct random_run *run, int64_t *params)
-{
-    params[0] = between(run, 0, 10) * 100000;
-    params[1] = between(run, 0, 10) * 100000;
-    params[2] = between(run, 1, 12);
-    params[3] = between(run, 0, 6);
-    params[4] = between(run, 1, 30);
-    params[5] = between(run, 1, 15) * 100000;
-}
-
-/* The numbers of lpm and vtc, small ones more often than those that they come with. */
-static void draw_order_params(struct random_run *run, int64_t *params)
-{
-    const char *name = run->sched.policies.order->info.name;
-
-    if (strcmp(name, "lpm") == 0) {
-        params[0] = chance(run, 50) ? 0 : between(run, 1, 20);
-        params[1] = chance(run, 60) ? 0 : chance(run, 30) ? 128 : between(run, 1, 8);
-        params[2] = chance(run, 30) ? 0 : chance(run, 20) ? 32 : between(run, 1, 12);
-    } else if (strcmp(name, "vtc") == 0 && chance(run, 70)) {
-        params[0] = between(run, 0, 5000);
-        params[1] = between(run, 0, 5000);
-    }
-}
-
 /* The first of every choice, then those of the engine's two queues or a free mix. */
 static void draw_policies(struct random_run *run)
 {
     static const char *const orders[] = { "fcfs", "priority", "sjf", "sjf_true", "ljf", "lof",
-                                          "edf", "random", "lpm", "dfs_weight", "vtc" };
+                                          "edf", "random" };
     static const char *const preempts[] = {
         "newest", "priority", "oldest", "fewest_outputs", "least_lost", "most_blocks",
         "largest_remaining", "least_preempted", "fit", "random", "never" };
     static const char *const requeues[] = { "front", "by_order", "tail" };
     static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max",
-                                          "future_peak", "mc_sf", "static_batch", "ratio" };
-    static const char *const publishes[] = { "computed", "chunk_end", "finish" };
-    static const char *const mixes[] = { "mixed", "prefill_first", "decode_first",
-                                         "separate_with_limit" };
+                                          "future_peak", "mc_sf" };
     bool mixed = chance(run, 60);
     uint32_t queue = below(run, 2), num;
 
@@ -94,23 +65,41 @@ static void draw_policies(struct random_run *run)
         choose(run, (enum pkv_choice)choice,
                pkv_policy_list((enum pkv_choice)choice, &num_known)[0]->name);
     }
-    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 11) : queue]);
-    draw_order_params(run, run->sched.policies.params[PKV_CHOICE_ORDER]);
+    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 8) : queue]);
     choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 11) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
-    num = below(run, 16);
-    choose(run, PKV_CHOICE_ADMIT, admits[num < 8 ? num / 4 : num < 10 ? 2 : num < 12 ? num - 7
-                                                                           : num / 2 - 1]);
-    if (num >= 14)
-        draw_ratio(run, run->sched.policies.params[PKV_CHOICE_ADMIT]);
-    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip"
-                                       : chance(run, 30) ? "latch" : "stop");
-    run->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0] = chance(run, 50) ? 0 : between(run, 1, 4);
-    choose(run, PKV_CHOICE_GROW, chance(run, 25) ? "whole_batch" : "one_by_one");
-    choose(run, PKV_CHOICE_MIX, mixes[chance(run, 50) ? 0 : below(run, 4)]);
-    run->sched.policies.params[PKV_CHOICE_MIX][0] = between(run, 1, 4);
-    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 55) ? publishes[below(run, 3)] : "alloc");
+    num = below(run, 12);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : num < 10 ? 2 : num - 7]);
+    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
+    run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
+    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
     run->sched.seed = next(run);
+}
+
+/* Half of the runs have one group of full attention, as most models do. Sizes are often equal. */
+static void draw_groups(struct random_run *run)
+{
+    static const struct pkv_group_ops *const kinds[] = {
+        &pkv_group_full, &pkv_group_full, &pkv_group_full, &pkv_group_sliding, &pkv_group_sliding,
+        &pkv_group_sliding, &pkv_group_chunked, &pkv_group_chunked, &pkv_group_state };
+    struct pkv_sched_config *c = &run->sched;
+    uint32_t size = between(run, 1, 8);
+    bool equal = chance(run, 50);
+
+    c->num_groups = chance(run, 50) ? 1 : between(run, 1, 3);
+    for (uint32_t g = 0; g < c->num_groups; g++) {
+        struct pkv_group_config *group = &c->groups[g];
+
+        *group = (struct pkv_group_config){ .ops = &pkv_group_full, .block_size = size };
+        if (c->num_groups > 1 || chance(run, 15))
+            group->ops = kinds[below(run, 9)];
+        if (!equal)
+            group->block_size = chance(run, 70) ? 1u << below(run, 4) : between(run, 1, 6);
+        if (group->ops == &pkv_group_state)
+            group->size = between(run, 1, 2);
+        else if (group->ops != &pkv_group_full)
+            group->size = between(run, 1, chance(run, 50) ? 12 : 40);
+    }
 }
 
 static void draw_config(struct random_run *run)
@@ -119,8 +108,8 @@ static void draw_config(struct random_run *run)
     struct pkv_sched_config *c = &run->sched;
 
     c->num_blocks = between(run, 3, chance(run, 50) ? 10 : 40);
-    c->num_groups = 1;
-    c->groups[0] = (struct pkv_group_config){ &pkv_group_full, between(run, 1, 8) };
+    draw_groups(run);
+    c->chunk_end = chance(run, 50) ? PKV_CHUNK_END_FREE : PKV_CHUNK_END_KEEP;
     c->prefix_cache = chance(run, 75);
     c->has_null_block = chance(run, 50);
     c->max_num_seqs = chance(run, 50) ? 0 : between(run, 1, 6);
@@ -218,7 +207,6 @@ static void draw_outputs(struct random_run *run, struct pkv_request_spec *spec)
 
 static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t longest)
 {
-    static const char *const tenants[] = { NULL, "a", "a", "b", "c" };
     struct pkv_request_spec *spec = &run->specs[run->num_specs];
 
     memset(spec, 0, sizeof *spec);
@@ -231,7 +219,6 @@ static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t lo
     spec->abort_ns = chance(run, 20) ? arrival_ns + between(run, 0, 30000) : PKV_NO_TIME;
     spec->deadline_ns = chance(run, 40) ? arrival_ns + between(run, 0, 9) * 1000 : PKV_NO_TIME;
     spec->priority = (int64_t)below(run, 4) - 1;
-    spec->tenant = tenants[below(run, 5)];
     draw_outputs(run, spec);
     spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
     if (spec->row > 0 && chance(run, 25))
@@ -267,8 +254,6 @@ static void print_request(const struct pkv_request_spec *spec)
     printf("#   row %" PRIu64 " at %" PRId64, spec->row, spec->arrival_ns);
     if (spec->abort_ns != PKV_NO_TIME)
         printf(" abort %" PRId64, spec->abort_ns);
-    if (spec->tenant != NULL)
-        printf(" of %s", spec->tenant);
     printf(" priority %" PRId64 " prompt %u output %u max_tokens %u root %" PRIx64 ":",
            spec->priority, spec->num_prompt_tokens, spec->num_output_tokens, spec->max_tokens,
            spec->content.root);
@@ -289,13 +274,14 @@ void random_run_print(const struct random_run *run)
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
-    printf(" (max_overtakes %" PRId64 ", max_consecutive_prefills %" PRId64
-           ", of the order %" PRId64 " %" PRId64 " %" PRId64 ")\n",
-           c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0],
-           c->policies.params[PKV_CHOICE_ORDER][0], c->policies.params[PKV_CHOICE_ORDER][1],
-           c->policies.params[PKV_CHOICE_ORDER][2]);
-    printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
-           "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
+    printf(" (max_overtakes %" PRId64 ")\n", c->policies.on_blocked_param);
+    printf("#   groups:");
+    for (uint32_t g = 0; g < c->num_groups; g++)
+        printf(" {%s %u, blocks of %u}", pkv_group_name(&c->groups[g]), c->groups[g].size,
+               c->groups[g].block_size);
+    printf(", chunk end %s\n", c->chunk_end == PKV_CHUNK_END_KEEP ? "keep" : "free");
+    printf("#   %u blocks, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
+           "max_model_len %u\n", c->num_blocks, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
            c->long_prefill_token_threshold, c->max_model_len);
     printf("#   chunked %d, watermark %g, unhashed to %s, blocked prefill %s, victim %s, "
