@@ -47,29 +47,10 @@ static long number_after(const char *text, const char *key)
 
 static bool is_replayed(const char *text)
 {
-    return strstr(text, "\"spec\": null") && strstr(text, "\"async_scheduling\": false");
-}
+    const char *type = strstr(text, "\"type\": ");
 
-/* The settings say one "type" a group, then its window or chunk and its block size. */
-static void check_groups(const char *text, const struct pkv_sched_config *c)
-{
-    uint32_t num = 0;
-
-    for (const char *at = strstr(text, "\"type\": "); at; at = strstr(at + 1, "\"type\": "), num++) {
-        const char *name = strchr(at + 7, '"') + 1, *end = strchr(at, '}');
-        const char *window = strstr(at, "\"window\": "), *chunk = strstr(at, "\"chunk\": ");
-
-        ck_assert_uint_lt(num, c->num_groups);
-        ck_assert_int_eq(strncmp(pkv_group_name(&c->groups[num]), name, strcspn(name, "\"")), 0);
-        ck_assert_int_eq(c->groups[num].block_size, number_after(at, "\"block_size\": "));
-        if (window && window < end)
-            ck_assert_int_eq(c->groups[num].size, number_after(at, "\"window\": "));
-        else if (chunk && chunk < end)
-            ck_assert_int_eq(c->groups[num].size, number_after(at, "\"chunk\": "));
-        else
-            ck_assert_uint_eq(c->groups[num].size, 0);
-    }
-    ck_assert_uint_eq(num, c->num_groups);
+    ck_assert_ptr_nonnull(type);
+    return strncmp(type, "\"type\": \"full\"", 14) == 0 && !strstr(type + 1, "\"type\": ");
 }
 
 static void check_config(const char *path, const char *preset)
@@ -89,7 +70,7 @@ static void check_config(const char *path, const char *preset)
     }
     ck_assert_msg(r != NULL, "%s:%llu: %s", path, (unsigned long long)err.line, err.text);
     ck_assert_int_eq(r->sched.num_blocks + 1, number_after(text, "\"num_blocks\": "));
-    check_groups(text, &r->sched);
+    ck_assert_int_eq(r->sched.groups[0].block_size, number_after(text, "\"block_size\": "));
     ck_assert_int_eq(r->sched.max_num_seqs, number_after(text, "\"max_num_seqs\": "));
     ck_assert_int_eq((long)r->max_steps, number_after(text, "\"max_steps\": "));
     ck_assert_int_eq(r->log_blocks, strstr(text, "\"log_blocks\": true") != NULL);
@@ -99,6 +80,12 @@ static void check_config(const char *path, const char *preset)
                      strstr(text, "\"policy\": \"priority\"") != NULL);
     ck_assert_int_eq(strcmp(r->sched.policies.admit->info.name, "whole_prompt") == 0,
                      !preset && strstr(text, "\"reserve_full_isl\": true") != NULL);
+    ck_assert_int_eq(r->sched.async_scheduling,
+                     strstr(text, "\"async_scheduling\": true") != NULL);
+    ck_assert_int_eq(r->sched.speculation.method == PKV_SPECULATION_NONE,
+                     strstr(text, "\"spec\": null") != NULL);
+    if (r->sched.speculation.method != PKV_SPECULATION_NONE)
+        ck_assert_int_eq(r->sched.speculation.num_tokens, number_after(text, "\"k\": "));
     ck_assert_int_eq(r->trace != NULL, strstr(text, "\"trace\": ") != NULL);
     if (r->trace)
         ck_assert_msg(stat(r->trace, &info) == 0, "no trace at %s", r->trace);

@@ -14,9 +14,8 @@ static const struct man_fact top[] = {
     {"kv.num_blocks", "usable blocks; this or num_gpu_blocks is required"},
     {"kv.num_gpu_blocks", "the same as vLLM counts them: one more, its null block"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
-    {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
-                  "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "
-                  "and {type: state, blocks: 1}; block_size may stand in each"},
+    {"kv.groups", "[{type: full}]: layers that keep every position; block_size may stand in it. Other "
+                  "types are not in this version"},
 };
 
 static const struct man_fact grid[] = {
@@ -33,15 +32,27 @@ static const struct man_fact scheduler[] = {
     {"blocked_prefill", "stop or skip: without chunked prefill, what a prompt over the rest of the "
                         "budget does to those behind it"},
     {"priority_victim", "vllm or safe: whether tokens that were cancelled keep their identities"},
-    {"chunk_end", "free or keep: whether a chunked group holds on to its last hashed block when the "
-                  "chunk is over"},
     {"oversized", "reject or wait: what becomes of a request that could never run"},
     {"max_num_seqs", "most running requests; 256, 0 is unlimited"},
     {"max_num_batched_tokens", "most tokens in a step; 8192, 0 is unlimited"},
     {"enable_chunked_prefill", "cut prompts to the budget; true"},
     {"long_prefill_token_threshold", "most tokens of one prompt in a step; 0 is none"},
     {"max_model_len", "longest request, prompt and output together; 0 is none"},
-    {"async_scheduling", "only false in this version"},
+    {"async_scheduling", "schedule a step while the one before it runs; false"},
+    {"lookahead_at_admission", "with speculation: an admission asks for the positions ahead as growth does, "
+                               "and one with a single token left beside pure decodes is padded with "
+                               "drafts; true"},
+};
+
+static const struct man_fact speculation[] = {
+    {"method", "none, draft_model, eagle or ngram. With draft_model and eagle a request has blocks for "
+               "num_tokens positions more than it computes; eagle computes the last block of a hit anew; "
+               "none"},
+    {"num_tokens", "drafts a request has in each step after its prefill, 1 to 64"},
+    {"accepted", "[3, 0, 1]: so many drafts are right, one number after the other, by the row and the tokens "
+                 "that are out; instead of acceptance_rate"},
+    {"acceptance_rate", "0 to 1: the chance of each draft to be right, drawn from the seed, the row and the "
+                        "token's place; those before the first wrong one are accepted"},
 };
 
 static const struct man_fact step_time[] = {
@@ -112,6 +123,7 @@ void man_scenario(struct pkv_text *out)
     man_facts(out, "SCHEDULER", "Keys below scheduler:", FACTS(scheduler));
     for (int c = 0; c < PKV_CHOICE_COUNT; c++)
         choice(out, (enum pkv_choice)c);
+    man_facts(out, "SPECULATION", "Keys below speculation:", FACTS(speculation));
     man_facts(out, "STEP TIME", "Keys below step_time:", FACTS(step_time));
     man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
     man_facts(out, "GRID", NULL, FACTS(grid));

@@ -58,8 +58,6 @@ struct pkv_sched_view {
     uint32_t num_short_blocks;             /* in pick: what the grower lacks, at least 1 */
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
-    uint64_t max_step_tokens;              /* the token budget; UINT64_MAX = none */
-    uint64_t max_chunk_tokens;             /* most of them that one request gets; UINT64_MAX = any */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
     uint64_t step;
     uint64_t seed;
@@ -115,7 +113,6 @@ struct pkv_admit_ops {
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
     size_t state_size;
     void (*observe)(void *state, const struct pkv_step_facts *facts);
-    bool counts_budget;      /* takes a whole budget of tokens in flight for what one may get */
     /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
 };

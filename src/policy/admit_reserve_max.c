@@ -27,13 +27,6 @@ static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct
     return end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
 }
 
-static uint64_t need_to_end(const struct pkv_sched_view *view, const struct pkv_request *r,
-                            const struct pkv_hit *hit)
-{
-    return pkv_cache_need_to_end(view->cache, &r->seq, hit, positions_to_end(view, r),
-                                 view->max_chunk_tokens);
-}
-
 static void begin(const void *state, const struct pkv_sched_view *view, void *scratch)
 {
     (void)state;
@@ -41,7 +34,7 @@ static void begin(const void *state, const struct pkv_sched_view *view, void *sc
     pass->outstanding = 0;
     for (size_t i = 0; !view->takes_runs && i < view->num_running; i++) {
         const struct pkv_request *r = view->running[i];
-        pass->outstanding += need_to_end(view, r, NULL);
+        pass->outstanding += pkv_cache_need(view->cache, &r->seq, NULL, positions_to_end(view, r));
     }
 }
 
@@ -51,7 +44,10 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
 {
     (void)state;
     const struct pass *pass = scratch;
-    uint64_t need = view->takes_runs ? c->need_blocks : need_to_end(view, c->request, c->hit);
+    uint32_t end = positions_to_end(view, c->request);
+    uint64_t need = view->takes_runs
+                        ? c->need_blocks
+                        : pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
     *need_blocks = need + pass->outstanding;
@@ -65,7 +61,8 @@ static void took(const void *state, const struct pkv_sched_view *view, void *scr
     struct pass *pass = scratch;
     if (view->takes_runs)
         return;
-    pass->outstanding += need_to_end(view, c->request, NULL);
+    uint32_t end = positions_to_end(view, c->request);
+    pass->outstanding += pkv_cache_need(view->cache, &c->request->seq, NULL, end);
 }
 
 const struct pkv_admit_ops pkv_admit_reserve_max = {

@@ -47,7 +47,7 @@ static void add_pool(struct page *p, const struct pkv_sched_config *c)
     struct pkv_text t = {0};
     add_counted(&t, c->num_blocks, "block");
     pkv_text_add(&t, " of ");
-    add_counted(&t, pkv_groups_block_size(c->groups, c->num_groups), "token");
+    add_counted(&t, c->groups[0].block_size, "token");
     if (c->has_null_block) {
         pkv_text_add(&t, " (num_gpu_blocks ");
         add_grouped(&t, (uint64_t)c->num_blocks + 1);
@@ -55,16 +55,6 @@ static void add_pool(struct page *p, const struct pkv_sched_config *c)
     }
     pkv_text_add(&t, c->prefix_cache ? ", prefix cache on" : ", prefix cache off");
     page_item(p, "pool", t.text ? t.text : "");
-    pkv_text_clear(&t);
-    for (uint32_t g = 0; g < c->num_groups; g++) {
-        pkv_text_fmt(&t, "%s%s", g ? ", " : "", pkv_group_name(&c->groups[g]));
-        if (c->groups[g].size > 0)
-            pkv_text_fmt(&t, " %u", c->groups[g].size);
-        if (c->groups[g].block_size != pkv_groups_block_size(c->groups, c->num_groups))
-            pkv_text_fmt(&t, " in blocks of %u", c->groups[g].block_size);
-    }
-    if (c->num_groups > 1 || c->groups[0].size > 0)
-        page_item(p, "KV groups", t.text ? t.text : "");
     p->text.failed |= t.failed;
     pkv_text_free(&t);
 }
@@ -105,6 +95,16 @@ static void add_differences(struct pkv_text *t, const struct pkv_scenario *s)
         pkv_text_add(t, ", chunked prefill off");
         add_if_other(t, preset, "blocked_prefill",
                      c->blocked_prefill == PKV_BLOCKED_PREFILL_STOP ? "stop" : "skip");
+    }
+    if (c->async_scheduling && !preset_value(preset, "async_scheduling"))
+        pkv_text_add(t, ", async scheduling");
+    if (c->speculation.method != PKV_SPECULATION_NONE) {
+        const char *usual = preset_value(preset, "lookahead_at_admission");
+        if (c->lookahead_at_admission != !usual)
+            add_if_other(t, NULL, "lookahead_at_admission",
+                         c->lookahead_at_admission ? "true" : "false");
+        pkv_text_fmt(t, ", %s with ", pkv_speculation_method_name(c->speculation.method));
+        add_counted(t, c->speculation.num_tokens, "draft");
     }
     if (c->watermark > 0) {
         pkv_text_add(t, ", watermark ");

@@ -72,6 +72,9 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
     if (decider == KEY_REQUESTS)
         return node_fail_key(said->node, err, "%s: is for synthetic traffic, and there is no "
                              "traffic.requests", said->shown);
+    if (keys[decider].kind == KIND_ACCEPTED)
+        return node_fail_key(said->node, err, "%s: %s says which drafts are right", said->shown,
+                             keys[decider].name);
     if (keys[decider].kind == KIND_WORD)
         return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
                              keys[decider].name,
@@ -83,7 +86,11 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
 /* The place of a key that is not there is that of the key that asks for it. */
 static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
 {
-    const struct given *asks = &l->given[keys[id].decider];
+    enum key_id decider = keys[id].decider;
+
+    while (decider != KEY_NONE && l->given[decider].source == KEY_NONE)
+        decider = keys[decider].decider;
+    const struct given *asks = &l->given[decider];
 
     if (asks->source == KEY_NONE)
         return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
@@ -131,6 +138,19 @@ int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err)
     if (key->kind == KIND_CHOICE)
         set_first_policy(s, key->choice);
     return key->required ? fail_missing(l, id, err) : 0;
+}
+
+/* A group's own block size stands above the general one of the same layer. */
+static int read_group_block_size(struct loader *l, struct pkv_err *err)
+{
+    const struct given *groups = &l->given[KEY_GROUPS];
+    struct value v = { .scenario = l->scenario, .key = KEY_BLOCK_SIZE, .source = KEY_BLOCK_SIZE };
+
+    if (groups->source == KEY_NONE || groups->layer < l->given[KEY_BLOCK_SIZE].layer)
+        return 0;
+    v.node = node_child(groups->node->children, "block_size");
+    v.shown = groups->shown;
+    return v.node ? value_read(&v, err) : 0;
 }
 
 /* Whose parameter is it, if not of a policy that was chosen? */
@@ -254,7 +274,6 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
 {
     static const enum key_id cache[] = { KEY_PREFIX_CACHE, KEY_LAYOUT, KEY_PRESET };
     static const enum key_id length[] = { KEY_LAYOUT, KEY_PRESET };
-    static const enum key_id groups[] = { KEY_GROUPS, KEY_LAYOUT, KEY_PRESET };
     const struct pkv_sched_config *c = &l->scenario->sched;
     const struct pkv_layout_ops *layout = c->policies.layout;
     char text[160];
@@ -264,15 +283,32 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
                  "false", layout->info.name);
         return fail_at_given(l, cache, sizeof(cache) / sizeof(*cache), text, err);
     }
-    if (layout->create && (c->num_groups > 1 || c->groups[0].ops != &pkv_group_full)) {
-        snprintf(text, sizeof(text), "layout: %s gives blocks in one piece and serves one group of "
-                 "full attention", layout->info.name);
-        return fail_at_given(l, groups, sizeof(groups) / sizeof(*groups), text, err);
-    }
     if (layout->needs_max_model_len && c->max_model_len == 0) {
         snprintf(text, sizeof(text), "layout: %s reserves max_model_len positions, and there is no "
                  "scheduler.max_model_len", layout->info.name);
         return fail_at_given(l, length, sizeof(length) / sizeof(*length), text, err);
+    }
+    return 0;
+}
+
+/* What the scheduler would refuse without a place. */
+static int check_speculation(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id speculation[] = { KEY_SPECULATION, KEY_ASYNC_SCHEDULING };
+    static const enum key_id layout[] = { KEY_LAYOUT, KEY_SPECULATION, KEY_ASYNC_SCHEDULING,
+                                          KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    bool speculates = c->speculation.method != PKV_SPECULATION_NONE;
+    char text[160];
+
+    if (speculates && c->async_scheduling)
+        return fail_at_given(l, speculation, 2, "speculation: does not go together with "
+                             "async_scheduling in this version", err);
+    if (c->policies.layout->create && (speculates || c->async_scheduling)) {
+        snprintf(text, sizeof(text), "layout: %s gives a request all its blocks at once; it goes "
+                 "without %s", c->policies.layout->info.name,
+                 speculates ? "speculation" : "async_scheduling");
+        return fail_at_given(l, layout, sizeof(layout) / sizeof(*layout), text, err);
     }
     return 0;
 }
@@ -282,12 +318,13 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     for (int id = (int)first; id <= (int)last; id++)
         if (loader_read_key(l, (enum key_id)id, err) < 0)
             return -1;
-    if (first <= KEY_GROUPS && KEY_GROUPS <= last && groups_read_block_sizes(l, err) < 0)
+    if (first <= KEY_GROUPS && KEY_GROUPS <= last && read_group_block_size(l, err) < 0)
         return -1;
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0 || check_layout(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0 ||
+        check_speculation(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

@@ -30,6 +30,7 @@ static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const stru
     const struct pkv_policies *p = &s->config.policies;
     bool overtakes = p->on_blocked_param > 0;   /* else a count decides nothing */
     hash = pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
+    hash = pkv_mix(hash, (uint64_t)r->num_drafts << 32 | r->num_in_flight);
     uint32_t ahead = r->num_preemptions - least;
     if (!p->preempt->counts_preemptions)
         return hash;

@@ -13,9 +13,12 @@
 
 static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    /* The engine also cuts at max_model_len - 1. That bites only for prompts which its front door
-     * turns away; here (oversized: wait) such a one is computed and ends with its first token. */
-    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - r->seq.num_computed_tokens);
+    /* The engine also cuts at max_model_len - 1. Where that bites without drafts, its front door has
+     * turned the prompt away; here (oversized: wait) it is computed and ends with its first token. */
+    if (flight_is_last(s, r))
+        return 0;
+    uint32_t known = sched_known_tokens(r), drafts = drafts_that_fit(s, r, known);
+    uint32_t n = sched_first_chunk(&s->config, known + drafts - r->seq.num_computed_tokens);
     return n < s->budget ? n : (uint32_t)s->budget;
 }
 
@@ -65,6 +68,7 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
     sched_remove_running(s, index);
     uint32_t freed = give_up_blocks(s, victim);
     pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
+    victim->num_drafts = 0;
     victim->num_preemptions++;
     s->num_preemptions++;
     plan->preemptions[plan->num_preemptions++] = (struct pkv_plan_preemption){
@@ -91,7 +95,7 @@ enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
 static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                            uint32_t n, size_t *place)
 {
-    uint32_t positions = r->seq.num_computed_tokens + n;
+    uint32_t positions = drafts_positions(s, r->seq.num_computed_tokens + n);
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
         sched_update_view(s);
@@ -128,7 +132,7 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
 static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan)
 {
     steady_grow(s, plan);
-    for (size_t i = s->steady.num; i < s->num_running && s->budget > 0; i++) {
+    for (size_t i = steady_num_first(s); i < s->num_running && s->budget > 0; i++) {
         struct pkv_request *r = s->running[i];
         uint32_t n = tokens_wanted(s, r);
         if (n == 0)

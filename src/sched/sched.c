@@ -38,10 +38,12 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
         .prefix_cache = config->prefix_cache,
         .unhashed_free = config->unhashed_free,
         .publish = config->policies.publish->when,
+        .max_ahead_tokens = pkv_speculation_num_drafts(&config->speculation) +
+                            pkv_speculation_lookahead(&config->speculation),
+        .drops_last_hit = config->speculation.method == PKV_SPECULATION_EAGLE,
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
-    cache.keeps_chunk_end = config->chunk_end == PKV_CHUNK_END_KEEP;
     return pkv_cache_create(&cache, err);
 }
 
@@ -69,10 +71,14 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
         return NULL;
     }
+    if (drafts_check_config(config, err) < 0)
+        return NULL;
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
         return NULL;
     s->config = *config;
+    s->num_drafts = pkv_speculation_num_drafts(&config->speculation);
+    s->lookahead = pkv_speculation_lookahead(&config->speculation);
     s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT64_MAX;
     s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT64_MAX;
     s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
@@ -88,14 +94,9 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_blocks = config->num_blocks,
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
-        .max_step_tokens = s->max_budget,
-        .max_chunk_tokens = s->max_budget,
         .takes_runs = pkv_cache_takes_runs(s->cache),
         .seed = config->seed,
     };
-    uint32_t threshold = config->long_prefill_token_threshold;
-    if (threshold && threshold < s->view.max_chunk_tokens)
-        s->view.max_chunk_tokens = threshold;
     return s;
 }
 
@@ -175,6 +176,11 @@ uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request
     return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
+uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return drafts_peak_positions(s, r, sched_end_positions(s, r) + flight_overrun(s, r));
+}
+
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
     return pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens,
@@ -191,16 +197,14 @@ uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t positions = sched_end_positions(s, r);
+    uint64_t positions = sched_peak_positions(s, r);
     if (pkv_cache_takes_runs(s->cache))
         return sched_run_blocks(s, r);
     if (s->config.policies.admit->positions_wanted) {
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
         positions = wanted > positions ? wanted : positions;
     }
-    return pkv_cache_blocks_for(s->cache, positions, s->config.policies.admit->counts_budget
-                                                         ? s->view.max_step_tokens
-                                                         : s->view.max_chunk_tokens);
+    return pkv_cache_blocks_for(s->cache, positions);
 }
 
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)
@@ -279,7 +283,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
         pkv_waiting_remove(s->waiting, r);
         return;
     }
-    steady_leave(s, r);
+    steady_abort(s, r);
     size_t i = 0;
     while (i < s->num_running && s->running[i] != r)
         i++;
@@ -289,7 +293,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 
 uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
-    PKV_ASSERT(!s->in_flight);
+    PKV_ASSERT(s->num_out <= s->config.async_scheduling);
     leave_queues(s, r);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
@@ -333,6 +337,11 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         each(ctx, all[i]);
         pkv_sched_forget(s, all[i]);
     }
+}
+
+uint32_t sched_known_tokens(const struct pkv_request *r)
+{
+    return r->seq.num_known_tokens + r->num_in_flight;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -19,27 +19,21 @@ struct bucket {
     size_t num;
 };
 
-/* Requests whose length is so many tokens more than a multiple of the block size are due. */
-struct steady_phase { uint32_t rest, num_taken; };
-#define MAX_DUE_PHASES 32u
-
 /* The requests that decode undisturbed; see steady.c. */
 struct steady {
     struct bucket *buckets;               /* [block_size], owned */
-    uint32_t block_size;                  /* or the least common multiple of the groups' */
-    bool is_off;                          /* blocks move at phases that do not come again */
-    bool is_plain;                        /* one group: due at phase 0, filled one before */
-    struct steady_phase due_phases[MAX_DUE_PHASES];   /* [num_due_phases], of others */
-    uint32_t num_due_phases;
+    uint32_t block_size;
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
-    bool in_step;                         /* positions have grown, tokens not yet */
+    bool in_step;                         /* positions have grown, and the plan is not made yet */
     uint32_t hold_off;                    /* steps before anybody may enter again */
     uint64_t num;
     uint64_t num_positions;               /* computed, all of them together */
     struct pkv_heap ends;                 /* by (clock of the last token, admission) */
     struct pkv_request **due;             /* owned scratch: [num] of one step, by admission */
     size_t due_capacity;
+    struct pkv_request **lasts;           /* owned: [num_lasts], by admission; is_last of each is set */
+    size_t num_lasts, lasts_capacity;
 };
 
 /* What the look-up of the request refused last had found; stands while the cache's version does. */
@@ -64,7 +58,8 @@ struct pkv_sched {
     char *pass;                           /* owned scratch of the admit policy */
     size_t pass_capacity;                 /* bytes */
     void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
-    bool in_flight;                       /* a plan is made and not committed */
+    uint32_t num_out;                     /* plans made and not committed */
+    uint32_t num_drafts, lookahead;       /* of speculation; see drafts.c */
     struct remembered remembered;
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
@@ -94,6 +89,14 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
+/* The same for one that is in. */
+void steady_refresh_one(const struct pkv_sched *s, struct pkv_request *r);
+/* One that is aborted: the plan that is out does not bring its token. */
+void steady_abort(struct pkv_sched *s, struct pkv_request *r);
+/* How many of the running come first and need no look in this step. */
+size_t steady_num_first(const struct pkv_sched *s);
+/* The plan is made. */
+void steady_settle(struct pkv_sched *s);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and
  * change nothing. */
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
@@ -101,6 +104,35 @@ void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
+
+/* drafts.c */
+int drafts_check_config(const struct pkv_sched_config *config, struct pkv_err *err);
+/* Of the drafts proposed, those that stay below max_model_len. */
+uint32_t drafts_that_fit(const struct pkv_sched *s, const struct pkv_request *r,
+                         uint32_t num_known_tokens);
+/* Positions to have blocks for when so many are to be computed. */
+uint32_t drafts_positions(const struct pkv_sched *s, uint32_t num_positions);
+/* The most that one step ever asks for of a request that ends with num_positions. */
+uint64_t drafts_peak_positions(const struct pkv_sched *s, const struct pkv_request *r,
+                               uint64_t num_positions);
+/* Is an admission with a single token left padded to the length of those who decode? */
+bool drafts_pad(const struct pkv_sched *s, const struct pkv_plan *plan);
+/* Of num_drafts computed in this step, those before the first wrong one. */
+uint32_t drafts_accepted(const struct pkv_sched *s, const struct pkv_request *r,
+                         uint32_t num_drafts);
+
+/* flight.c */
+/* Will the tokens in flight be its last, as far as the scheduler is told? */
+bool flight_is_last(const struct pkv_sched *s, const struct pkv_request *r);
+/* Positions computed for nothing when it ends before max_tokens, as that is seen too late. */
+uint64_t flight_overrun(const struct pkv_sched *s, const struct pkv_request *r);
+void flight_take_off(struct pkv_sched *s, const struct pkv_plan *plan);
+/* The entry's request, if it is still live. */
+struct pkv_request *flight_passenger(const struct pkv_plan_entry *entry);
+int flight_check(const struct pkv_sched *s, struct pkv_err *err);
+
+/* commit.c: the last token of one whose is_last was set. */
+void commit_last(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
 
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
@@ -115,8 +147,12 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
 void sched_note_peak(struct pkv_request *r);
-/* Positions a request has when it ends by itself; what its tables are made for. */
+/* Known tokens, those in flight among them. */
+uint32_t sched_known_tokens(const struct pkv_request *r);
+/* Positions a request has when it ends by itself. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
+/* The most positions it has blocks for at any time; what its tables are made for. */
+uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r);
 /* Blocks that the layout gives it at its admission; 0 = as it grows. */
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r);
 

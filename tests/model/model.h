@@ -2,10 +2,10 @@
  * model.h - the whole simulator once more, slow and obvious, to hold the fast one against.
  *
  * Every token is spelled out as (origin, position). A block's identity is the list of all tokens up
- * to its end, in an index of its group, and two are equal when the lists are. Queues are linked lists
- * that are walked; what can be counted is counted again each time. Nothing is remembered from one
- * look to the next. From the product come two plain values, the request's specification and the
- * configuration, and no code: policies and kinds of KV are known by their names.
+ * to its end, and two are equal when the lists are. Queues are linked lists that are walked; what
+ * can be counted is counted again each time. Nothing is remembered from one look to the next. From
+ * the product come two plain values, the request's specification and the configuration, and no
+ * code: policies are known by their names.
  *
  * Source of the rules: vllm/v1/core/sched/scheduler.py and vllm/v1/core/block_pool.py.
  */
@@ -37,14 +37,6 @@ enum model_preempt {
 };
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
-enum model_group_kind {
-    MODEL_GROUP_FULL, MODEL_GROUP_SLIDING, MODEL_GROUP_CHUNKED, MODEL_GROUP_STATE
-};
-struct model_group {
-    enum model_group_kind kind;
-    uint32_t block_size, size;       /* size: window, chunk, blocks of a state */
-};
-
 /* max_... and ..._threshold: UINT32_MAX = without limit. */
 struct model_config {
     enum model_order order;
@@ -60,25 +52,24 @@ struct model_config {
     bool unhashed_to_head;
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
+    bool async;                      /* a step's tokens come out when the next one is scheduled */
+    uint32_t num_drafts, lookahead;  /* drafts a step, positions asked for beyond it; 0 = none */
+    bool lookahead_at_admission;     /* and padding */
+    bool drops_last_hit;             /* eagle */
+    double acceptance_rate;
+    uint32_t accepted[PKV_MAX_ACCEPTED], num_accepted;   /* a pattern; stands above the rate */
     uint64_t seed;
-    struct model_group groups[PKV_MAX_GROUPS];
-    uint32_t num_groups;
-    uint32_t unit, align;            /* see model_groups_finish_config() */
-    bool keeps_chunk_end;            /* chunk_end: keep */
-    uint32_t num_blocks, num_watermark_blocks;
+    uint32_t block_size, num_blocks, num_watermark_blocks;
     uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
     struct pkv_step_time step_time;
     bool every_step;
+    int64_t row_ns;                  /* every row is so long; 0 = as long as what runs in it */
     uint32_t stuck_steps;
     uint64_t max_steps;              /* 0 = no limit */
     int64_t log_step_ns;             /* step number of a log line = time / this */
     bool log_blocks;                 /* log queues, block ids and evictions too */
 };
-
-/* Once the groups are known: the largest unit that divides their block sizes, and the first length
- * that all of them divide. */
-void model_groups_finish_config(struct model_config *config);
 
 /* Take over a scheduler's configuration, policies by name. What goes on in time is left alone. */
 void model_config_read(struct model_config *out, const struct pkv_sched_config *sched);
@@ -117,9 +108,10 @@ struct model_request {
     bool fronted, tailed;            /* put at an end of the queue, past its order */
     struct model_token *text;        /* [1 + num_known], owned */
     uint32_t num_known, num_computed, num_highest;
-    struct model_block **table[PKV_MAX_GROUPS];   /* [num_table], owned; borrowed blocks or NULL */
-    uint32_t num_table[PKV_MAX_GROUPS];
-    uint32_t num_hashed[PKV_MAX_GROUPS];     /* leading blocks that were looked at for hashing */
+    uint32_t num_drafts;             /* proposed for its next step */
+    bool is_decoding;                /* a token has come out since it was admitted */
+    struct model_block **table;      /* [num_table], owned; borrowed blocks */
+    uint32_t num_table;
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;
@@ -132,6 +124,7 @@ struct model_totals {
     uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions, allocated, released, evicted;
+    uint64_t num_verifications, drafted, accepted, verified;
     int64_t first_arrival_ns, end_ns;        /* PKV_NO_TIME when there is none */
     bool stuck;
 };

@@ -12,12 +12,15 @@
 
 struct candidate {
     struct model_request *request;
-    struct model_hit hit;
+    struct model_block **hit;        /* [num_hit] */
+    uint32_t num_hit, num_unheld;
     uint32_t num_tokens;
     uint32_t positions;              /* after this step */
 };
 
-enum answer { ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET };
+enum answer {
+    ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET, ANSWER_NO_PADDING
+};
 
 /* Positions it may come to fill, as far as the scheduler is told. The token that makes it
  * max_model_len long is not stored. */
@@ -30,41 +33,12 @@ static uint64_t positions_to_end(const struct model *m, const struct model_reque
     return told > r->num_known ? told : r->num_known;
 }
 
-/* Free blocks it takes to bring the candidate to so many positions, in steps of so many tokens. */
-static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions,
-                              uint64_t step_tokens)
+/* Free blocks it takes to bring the candidate to so many positions. */
+static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions)
 {
-    uint64_t sum = c->hit.num_unheld;
+    uint32_t wanted = model_blocks_for(m, positions);
 
-    for (uint32_t g = 0; g < m->config.num_groups; g++) {
-        uint64_t wanted = model_most_blocks(m, g, positions, step_tokens);
-
-        sum += wanted > c->hit.num[g] ? wanted - c->hit.num[g] : 0;
-    }
-    return sum;
-}
-
-/* Tokens of one step of one request, at most. */
-static uint64_t longest_chunk(const struct model *m)
-{
-    uint64_t budget = m->config.max_num_batched_tokens;
-
-    return budget < m->config.long_prefill_token_threshold
-        ? budget : m->config.long_prefill_token_threshold;
-}
-
-/* Blocks that it may come to hold at once beyond those of `held` that are not null. */
-static uint64_t more_to_come(const struct model *m, const struct model_request *r,
-                             const uint32_t *num_held)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t g = 0; g < m->config.num_groups; g++) {
-        uint64_t most = model_most_blocks(m, g, positions_to_end(m, r), longest_chunk(m));
-
-        sum += most > num_held[g] ? most - num_held[g] : 0;
-    }
-    return sum;
+    return (wanted > c->num_hit ? wanted - c->num_hit : 0) + (uint64_t)c->num_unheld;
 }
 
 /* Blocks that the running may still take until they have said all they may. */
@@ -73,23 +47,11 @@ static uint64_t blocks_promised(const struct model *m)
     uint64_t sum = 0;
 
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t num_held[PKV_MAX_GROUPS] = { 0 };
+        uint32_t wanted = model_blocks_for(m, positions_to_end(m, r));
 
-        for (uint32_t g = 0; g < m->config.num_groups; g++)
-            for (uint32_t i = 0; i < r->num_table[g]; i++)
-                num_held[g] += r->table[g][i] != NULL;
-        sum += more_to_come(m, r, num_held);
+        sum += wanted > r->num_table ? wanted - r->num_table : 0;
     }
     return sum;
-}
-
-static uint64_t blocks_reserved(const struct model *m, const struct candidate *c)
-{
-    uint32_t num_held[PKV_MAX_GROUPS];
-
-    for (uint32_t g = 0; g < m->config.num_groups; g++)
-        num_held[g] = c->hit.num[g] - c->hit.num_null[g];
-    return more_to_come(m, c->request, num_held) + c->hit.num_unheld;
 }
 
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
@@ -101,17 +63,37 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
     case MODEL_ADMIT_FIRST_CHUNK:
         return need + spare <= free;
     case MODEL_ADMIT_WHOLE_PROMPT:
-        return need + spare <= free &&
-               blocks_needed(m, c, r->num_known, m->config.max_num_batched_tokens) + spare <= free;
+        return need + spare <= free && blocks_needed(m, c, r->num_known) + spare <= free;
     case MODEL_ADMIT_FUTURE_PEAK:
         return need <= free &&
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
     case MODEL_ADMIT_MC_SF:
         return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
     case MODEL_ADMIT_RESERVE_MAX:
-        return need <= free && blocks_reserved(m, c) + blocks_promised(m) <= free;
+        return need <= free &&
+               blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
     }
     abort();
+}
+
+/* Those who go on are all past their prompts, so a newcomer of one token is to look like them. */
+static bool has_to_be_padded(const struct model *m, const struct candidate *c)
+{
+    const struct model_config *config = &m->config;
+
+    if (config->num_drafts == 0 || !config->lookahead_at_admission || m->num_walked == 0 ||
+        c->num_hit * config->block_size + 1 != c->request->num_known)
+        return false;
+    for (size_t i = 0; i < m->num_walked; i++)
+        if (!m->entries[i].request->is_decoding)
+            return false;
+    return true;
+}
+
+static uint32_t positions_to_take(const struct model *m, const struct candidate *c)
+{
+    return m->config.lookahead_at_admission ? model_positions_ahead(m, c->positions)
+                                            : c->positions;
 }
 
 static enum answer consider(const struct model *m, struct candidate *c, uint32_t budget)
@@ -119,17 +101,24 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     const struct model_request *r = c->request;
     uint64_t need, free = model_count_free(m);
 
-    model_find_prefix(m, r, &c->hit);
-    c->num_tokens = r->num_known - c->hit.num_tokens;
+    c->num_hit = model_find_prefix(m, r, c->hit);
+    c->num_unheld = model_count_unheld(c->hit, c->num_hit);
+    c->num_tokens = r->num_known - c->num_hit * m->config.block_size;
     if (c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
+    if (has_to_be_padded(m, c)) {
+        c->num_tokens += m->config.num_drafts;
+        if (c->num_tokens > budget ||
+            r->num_known + (uint64_t)m->config.num_drafts > m->config.max_model_len)
+            return ANSWER_NO_PADDING;
+    }
     if (c->num_tokens > budget) {
         if (!m->config.chunked_prefill)
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
     }
-    c->positions = c->hit.num_tokens + c->num_tokens;
-    need = blocks_needed(m, c, c->positions, UINT32_MAX);
+    c->positions = c->num_hit * m->config.block_size + c->num_tokens;
+    need = blocks_needed(m, c, positions_to_take(m, c));
     if (passes(m, c, need, free))
         return ANSWER_YES;
     return need > free ? ANSWER_NO_BLOCKS : ANSWER_NO_GATE;
@@ -157,22 +146,21 @@ static void count_look_up(struct model *m, struct model_request *r, uint32_t num
 static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
-    uint32_t num_hit_tokens = c->hit.num_tokens;
+    uint32_t num_hit_tokens = c->num_hit * m->config.block_size;
+    uint32_t wanted = model_blocks_for(m, positions_to_take(m, c));
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
     count_look_up(m, r, num_hit_tokens);
-    m->entries[m->num_entries++] = (struct model_entry){
+    for (uint32_t i = 0; i < c->num_hit; i++)
+        model_hold(m, r, c->hit[i]);
+    while (r->num_table < wanted)
+        model_take_new(m, r);
+    model_add_entry(m, (struct model_entry){
         .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
-        .resumed = r->was_preempted, .num_hit = num_hit_tokens };
-    for (uint32_t g = 0; g < m->config.num_groups; g++) {
-        for (uint32_t i = 0; i < c->hit.num[g]; i++)
-            model_hold(m, r, g, c->hit.blocks[g][i]);
-        r->num_hashed[g] = c->hit.num[g];
-    }
-    model_take_all(m, r, c->positions);
+        .resumed = r->was_preempted, .num_hit = num_hit_tokens });
     if (!m->config.publish_computed)
-        model_publish(m, r, c->positions);
+        model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
     r->num_computed = num_hit_tokens;
     if (num_hit_tokens > r->num_highest)
         r->num_highest = num_hit_tokens;
@@ -226,6 +214,9 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         take(m, c);
         *budget -= c->num_tokens;
         return count_overtakes(m, w);
+    case ANSWER_NO_PADDING:
+        note(m, w, PKV_LIMIT_BUDGET);
+        return false;
     case ANSWER_NO_BUDGET:
         note(m, w, PKV_LIMIT_BUDGET);
         if (!m->config.skip_blocked_prefill)
@@ -257,7 +248,7 @@ void model_admit(struct model *m, uint32_t *budget)
     size_t num = model_num_waiting(m);
     struct walk w = { .refused = model_alloc(num, sizeof *w.refused),
                       .aside = model_alloc(num, sizeof *w.aside) };
-    struct candidate c = { .num_tokens = 0 };
+    struct candidate c = { .hit = model_alloc(m->config.num_blocks, sizeof *c.hit) };
     struct model_request *next;
 
     m->limit = num > 0 ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
@@ -270,7 +261,7 @@ void model_admit(struct model *m, uint32_t *budget)
         DL_DELETE(m->waiting, w.aside[i]);
         model_put_front(m, w.aside[i]);
     }
-    model_hit_finish(&c.hit);
+    free(c.hit);
     free(w.refused);
     free(w.aside);
 }

@@ -49,6 +49,13 @@ int64_t model_order_key(const struct model *m, const struct model_request *r)
     abort();
 }
 
+bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token)
+{
+    uint64_t lot = mix(mix(mix(scramble(m->config.seed), 0x64726166), r->row), token);
+
+    return (double)(scramble(lot) >> 11) < m->config.acceptance_rate * 9007199254740992.0;
+}
+
 /* Positions in its blocks once this step's tokens are there. */
 static uint32_t num_computed(const struct model *m, const struct model_request *r)
 {
@@ -64,9 +71,8 @@ static uint32_t num_own_blocks(const struct model_request *r)
 {
     uint32_t num = 0;
 
-    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
-        for (uint32_t i = 0; i < r->num_table[g]; i++)
-            num += r->table[g][i] != NULL && r->table[g][i]->num_holders == 1;
+    for (uint32_t i = 0; i < r->num_table; i++)
+        num += r->table[i]->num_holders == 1;
     return num;
 }
 
@@ -116,7 +122,7 @@ static struct rank rank_of(const struct model *m, const struct model_request *r,
         rank = (struct rank){ -(int64_t)num_computed(m, r), 0, -place };
         break;
     case MODEL_PREEMPT_MOST_BLOCKS:
-        rank.first = model_num_held(r);
+        rank.first = r->num_table;
         break;
     case MODEL_PREEMPT_LARGEST_REMAINING:
         rank.first = allowed(r) - (int64_t)r->num_emitted;
@@ -178,7 +184,7 @@ static uint64_t blocks_after(const struct model *m, const struct model_request *
 
     if (steps > num_to_come(m, r))
         return 0;
-    return model_most_blocks_of_all(m, positions, 1);
+    return (positions + m->config.block_size - 1) / m->config.block_size;
 }
 
 /* Step by step until everybody has ended. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache_private.h"
 #include "model_private.h"
 
 /* Place of a word in a list; a word the model does not know ends the test. */
@@ -40,9 +39,24 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
     out->max_overtakes = p->on_blocked_param;
 }
 
+static void read_speculation(struct model_config *out, const struct pkv_speculation *s)
+{
+    bool asks = s->method == PKV_SPECULATION_DRAFT_MODEL || s->method == PKV_SPECULATION_EAGLE;
+
+    out->num_drafts = s->method == PKV_SPECULATION_NONE ? 0 : s->num_tokens;
+    out->lookahead = asks ? s->num_tokens : 0;
+    out->drops_last_hit = s->method == PKV_SPECULATION_EAGLE;
+    out->acceptance_rate = s->acceptance_rate;
+    out->num_accepted = s->num_accepted;
+    memcpy(out->accepted, s->accepted, sizeof out->accepted);
+}
+
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)
 {
     read_policies(out, &s->policies);
+    read_speculation(out, &s->speculation);
+    out->lookahead_at_admission = s->lookahead_at_admission;
+    out->async = s->async_scheduling;
     out->skip_blocked_prefill = s->blocked_prefill == PKV_BLOCKED_PREFILL_SKIP;
     out->chunked_prefill = s->enable_chunked_prefill;
     out->prefix_cache = s->prefix_cache;
@@ -50,14 +64,7 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
     out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
     out->seed = s->seed;
-    out->num_groups = s->num_groups;
-    for (uint32_t g = 0; g < s->num_groups; g++)
-        out->groups[g] = (struct model_group){
-            (enum model_group_kind)WORD(s->groups[g].ops->name, "full", "sliding",
-                                        "chunked", "state"),
-            s->groups[g].block_size, s->groups[g].size };
-    out->keeps_chunk_end = s->chunk_end == PKV_CHUNK_END_KEEP;
-    model_groups_finish_config(out);
+    out->block_size = s->groups[0].block_size;
     out->num_blocks = s->num_blocks;
     out->first_block_id = 1;
     out->num_watermark_blocks =

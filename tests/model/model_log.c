@@ -74,33 +74,18 @@ static void add_scheduled(struct model *m)
     add(m, "],");
 }
 
-static void add_table(struct model *m, const struct model_entry *e, uint32_t g, uint32_t end)
-{
-    const char *comma = "";
-
-    add(m, "%s[", g > 0 ? "," : "");
-    for (uint32_t i = e->num_blocks_before[g]; i < end; i++, comma = ",") {
-        const struct model_block *block = e->request->table[g][i];
-
-        add(m, "%s%u", comma, block != NULL ? block->id + m->config.first_block_id : 0);
-    }
-    add(m, "]");
-}
-
 /* Tables are given back at a request's end, but the list of blocks itself is still there. */
 static void add_blocks(struct model *m, const struct model_entry *e, const char **comma)
 {
-    uint64_t positions = (uint64_t)e->first + e->num_tokens;
-    bool got = false;
+    uint32_t end = e->num_blocks_after;
 
-    for (uint32_t g = 0; g < m->config.num_groups; g++)
-        got = got || model_table_length(m, g, positions) > e->num_blocks_before[g];
-    if (!got)
+    if (end <= e->num_blocks_before)
         return;
-    add(m, "%s\"%s\":[", *comma, e->request->id);
-    for (uint32_t g = 0; g < m->config.num_groups; g++)
-        add_table(m, e, g, model_table_length(m, g, positions));
-    add(m, "]");
+    add(m, "%s\"%s\":[[", *comma, e->request->id);
+    for (uint32_t i = e->num_blocks_before; i < end; i++)
+        add(m, "%s%u", i > e->num_blocks_before ? "," : "",
+            e->request->table[i]->id + m->config.first_block_id);
+    add(m, "]]");
     *comma = ",";
 }
 
@@ -123,6 +108,20 @@ static void add_all_blocks(struct model *m)
     add(m, "]");
 }
 
+static void add_drafts(struct model *m)
+{
+    const char *comma = "";
+
+    add(m, ",\"spec\":{");
+    for (size_t i = 0; i < m->num_entries; i++) {
+        if (m->entries[i].num_drafts == 0)
+            continue;
+        add(m, "%s\"%s\":%u", comma, m->entries[i].request->id, m->entries[i].num_drafts);
+        comma = ",";
+    }
+    add(m, "}");
+}
+
 void model_write_line(struct model *m)
 {
     m->line_length = 0;
@@ -135,14 +134,19 @@ void model_write_line(struct model *m)
     add_requests(m, "finished", m->finished, m->num_finished);
     add(m, "\"gen\":%llu,\"free_sched\":%u,\"free\":%u,", (unsigned long long)m->num_generated,
         m->free_sched, model_count_free(m));
+    if (m->config.async)
+        add(m, "\"updated_step\":%lld,",
+            m->landing.exists ? (long long)(m->landing.time_ns / m->config.log_step_ns) : 0);
     if (m->config.log_blocks) {
         add_queue(m, "waiting", m->waiting);
         add_queue(m, "running", m->running);
     }
-    add(m, "\"n_waiting\":%zu,\"n_running\":%zu,\"preempt_total\":%llu,\"cached_blocks\":%zu",
+    add(m, "\"n_waiting\":%zu,\"n_running\":%zu,\"preempt_total\":%llu,\"cached_blocks\":%u",
         model_num_waiting(m), model_num_running(m), (unsigned long long)m->totals.preemptions,
-        model_count_keys(m));
+        HASH_COUNT(m->index));
     if (m->config.log_blocks)
         add_all_blocks(m);
+    if (m->config.log_blocks && m->config.num_drafts > 0)
+        add_drafts(m);
     add(m, "}");
 }

@@ -14,11 +14,8 @@
 #include <utlist.h>
 #pragma GCC diagnostic pop
 
-/* All tokens up to the end of a block of a group, and the blocks that hold just that, oldest first;
- * or up to the end of a prompt, and how many blocks have that as their second identity. */
+/* All tokens up to the end of a block, and the blocks that hold just that, oldest first. */
 struct model_key {
-    uint32_t group;
-    size_t num_second;
     struct model_token *tokens;      /* [num_tokens], owned */
     size_t num_tokens;
     struct model_block *blocks;      /* list through same_prev, same_next */
@@ -28,7 +25,7 @@ struct model_key {
 struct model_block {
     uint32_t id;
     uint32_t num_holders;
-    struct model_key *key, *second;  /* NULL = no identity */
+    struct model_key *key;           /* NULL = no identity */
     struct model_block *prev, *next;             /* in the free queue */
     struct model_block *same_prev, *same_next;   /* in key->blocks */
 };
@@ -36,9 +33,19 @@ struct model_block {
 /* One scheduled request. */
 struct model_entry {
     struct model_request *request;
-    uint32_t num_tokens, first, num_blocks_before[PKV_MAX_GROUPS];
+    uint32_t num_tokens, first, num_blocks_before, num_blocks_after;
+    uint32_t num_drafts;             /* of num_tokens */
+    bool samples;                    /* a token will come out */
     bool admitted, resumed;
     uint32_t num_hit;
+};
+
+/* What the model that is simulated computes in one go. */
+struct model_batch {
+    struct model_entry *entries;     /* [num_entries], owned */
+    size_t num_entries;
+    int64_t time_ns, dur_ns;         /* when it was scheduled, how long it takes */
+    bool exists;
 };
 
 struct model {
@@ -47,7 +54,7 @@ struct model {
     size_t num_specs, num_arrived;
     struct model_block *blocks;      /* [num_blocks], owned */
     struct model_block *free;        /* head is taken first */
-    struct model_key *index[PKV_MAX_GROUPS];
+    struct model_key *index;
     struct model_request *requests;  /* [num_specs], owned; index = place in specs */
     struct model_request *waiting, *running;     /* lists, first to last */
 
@@ -57,7 +64,9 @@ struct model {
 
     /* this step */
     struct model_entry *entries;     /* [num_entries], owned */
-    size_t num_entries;
+    size_t num_entries, num_walked;  /* walked: of these, running ones */
+    struct model_batch flying;       /* async: the batch before, still without its tokens */
+    struct model_batch landing;      /* whose tokens come out in this step */
     struct model_request **preempted, **aborted, **finished;   /* [num_...], owned */
     size_t num_preempted, num_aborted, num_finished, num_rejected;
     uint32_t *evicted;               /* [num_evicted], owned */
@@ -80,24 +89,12 @@ void model_blocks_init(struct model *m);
 void model_blocks_finish(struct model *m);
 uint32_t model_count_free(const struct model *m);
 uint32_t model_count_cached_free(const struct model *m);
-/* The longest beginning of r's known tokens but the last one for which every group finds what it
- * needs: its length in tokens. Blocks go to out, NULL for those not needed, and their number. */
-struct model_hit {
-    uint32_t num_tokens, num_unheld;
-    uint32_t num[PKV_MAX_GROUPS], num_null[PKV_MAX_GROUPS];
-    struct model_block **blocks[PKV_MAX_GROUPS];   /* [num], owned */
-};
-void model_find_prefix(const struct model *m, const struct model_request *r,
-                       struct model_hit *out);
-void model_hit_finish(struct model_hit *hit);
-/* Give back what no later token looks at. */
-void model_trim(struct model *m, struct model_request *r);
-/* block NULL = not needed. */
-void model_hold(struct model *m, struct model_request *r, uint32_t g, struct model_block *block);
-void model_take_new(struct model *m, struct model_request *r, uint32_t g);
-/* Bring every table to its length for so many positions, one group after another. */
-void model_take_all(struct model *m, struct model_request *r, uint64_t num_positions);
-size_t model_count_keys(const struct model *m);
+/* The longest run of blocks that hold the beginning of r's known tokens but the last one. */
+uint32_t model_find_prefix(const struct model *m, const struct model_request *r,
+                           struct model_block **out);
+uint32_t model_count_unheld(struct model_block *const *blocks, uint32_t num);
+void model_hold(struct model *m, struct model_request *r, struct model_block *block);
+void model_take_new(struct model *m, struct model_request *r);
 /* Enter all full blocks below num_tokens. */
 void model_publish(struct model *m, struct model_request *r, uint32_t num_tokens);
 /* Forget the identity of blocks that are not wholly below num_tokens. */
@@ -105,23 +102,15 @@ void model_unpublish(struct model *m, struct model_request *r, uint32_t num_toke
 uint32_t model_release(struct model *m, struct model_request *r);
 uint64_t model_count_stored(const struct model *m);
 
-/* model_groups.c */
-uint32_t model_num_out(const struct model *m, const struct model_request *r, uint32_t g);
-uint32_t model_first_needed(const struct model_group *group, uint64_t end);
-bool model_is_useful(const struct model *m, uint32_t g, uint32_t index);
-uint32_t model_table_length(const struct model *m, uint32_t g, uint64_t num_positions);
-/* The most blocks at once on the way to so many positions; step_tokens UINT32_MAX = any number. */
-uint64_t model_most_blocks(const struct model *m, uint32_t g, uint64_t num_positions,
-                           uint64_t step_tokens);
-uint64_t model_most_blocks_of_all(const struct model *m, uint64_t num_positions,
-                                  uint64_t step_tokens);
-uint32_t model_num_held(const struct model_request *r);
-
 /* model_step.c */
+uint32_t model_blocks_for(const struct model *m, uint64_t num_positions);
 void model_schedule(struct model *m);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);
+/* Positions to have blocks for when so many are to be computed. */
+uint32_t model_positions_ahead(const struct model *m, uint32_t num_positions);
+void model_add_entry(struct model *m, struct model_entry entry);
 
 /* model_choose.c */
 /* Who waits with a smaller key comes first; equal ones by arrival. */
@@ -129,6 +118,8 @@ int64_t model_order_key(const struct model *m, const struct model_request *r);
 /* The one to give up, so that grower gets num_short blocks more than are free; NULL = nobody. */
 struct model_request *model_pick_victim(const struct model *m, const struct model_request *grower,
                                         uint32_t num_short);
+/* Is this token of its answer guessed rightly? */
+bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token);
 /* Blocks held at the worst moment to come by those running and one more. */
 uint64_t model_future_peak(const struct model *m, const struct model_request *more);
 

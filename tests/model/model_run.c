@@ -26,6 +26,8 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     model_blocks_init(m);
     m->requests = model_alloc(num_specs, sizeof *m->requests);
     m->entries = model_alloc(num_specs, sizeof *m->entries);
+    m->flying.entries = model_alloc(num_specs, sizeof *m->entries);
+    m->landing.entries = model_alloc(num_specs, sizeof *m->entries);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
     m->finished = model_alloc(num_specs, sizeof(struct model_request *));
@@ -45,11 +47,12 @@ void model_destroy(struct model *m)
     for (size_t i = 0; i < m->num_arrived; i++) {
         free(m->requests[i].id);
         free(m->requests[i].text);
-        for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
-            free(m->requests[i].table[g]);
+        free(m->requests[i].table);
     }
     free(m->requests);
     free(m->entries);
+    free(m->flying.entries);
+    free(m->landing.entries);
     free(m->preempted);
     free(m->aborted);
     free(m->finished);
@@ -92,10 +95,13 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->output_origin = spec->content.output_origin;
     r->output_first = spec->content.output_first;
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
-    for (uint32_t g = 0; g < m->config.num_groups; g++)
-        r->table[g] = model_alloc(model_table_length(m, g, (uint64_t)r->num_prompt + r->num_output),
-                                  sizeof(struct model_block *));
+    r->table = model_alloc(m->config.num_blocks, sizeof(struct model_block *));
     spell_out(r, &spec->content);
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Could it never run, even alone? */
@@ -104,20 +110,23 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
     uint64_t positions = (uint64_t)r->num_prompt + r->num_output - 1;
-    uint32_t whole = r->num_prompt, step = c->max_num_batched_tokens;
+    uint64_t verified = at_most(at_most(1 + c->num_drafts, c->long_prefill_token_threshold),
+                                c->max_num_batched_tokens);
+    uint64_t ahead = c->lookahead + (r->num_output > 1 ? verified - 1 : 0);
+    uint32_t whole = r->num_prompt;
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
+    positions = at_most(positions, c->max_model_len - 1);
+    if (c->async && allowed > r->num_output && positions < c->max_model_len - 1)
+        positions++;   /* it goes on for a step, as its end is seen too late */
+    positions = at_most(positions + ahead, c->max_model_len);
     if (c->admit == MODEL_ADMIT_RESERVE_MAX && r->num_prompt + allowed - 1 > positions)
         positions = r->num_prompt + allowed - 1;
-    if (positions > c->max_model_len - 1)
-        positions = c->max_model_len - 1;
+    if (model_blocks_for(m, positions) > c->num_blocks)
+        return true;
     if (whole > c->long_prefill_token_threshold)
         whole = c->long_prefill_token_threshold;
-    if (step > c->long_prefill_token_threshold && c->admit != MODEL_ADMIT_WHOLE_PROMPT)
-        step = c->long_prefill_token_threshold;   /* the gate counts a whole budget */
-    if (model_most_blocks_of_all(m, positions, step) > c->num_blocks)
-        return true;
     return !c->chunked_prefill && whole > c->max_num_batched_tokens;
 }
 
@@ -234,6 +243,7 @@ static int64_t duration(const struct model *m)
 static bool is_idle(const struct model *m)
 {
     return m->num_entries == 0 && m->num_preempted == 0 &&
+           (!m->landing.exists || m->landing.num_entries == 0) &&
            (m->waiting != NULL || m->running != NULL);
 }
 
@@ -244,6 +254,36 @@ static int64_t stretched(const struct model *m, int64_t dur)
     if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
     return next - m->now;
+}
+
+static void copy_batch(struct model_batch *to, const struct model_entry *entries, size_t num)
+{
+    memcpy(to->entries, entries, num * sizeof *entries);
+    to->num_entries = num;
+    to->exists = true;
+}
+
+/* What was scheduled lands in this step, or takes the place of what flew until now. */
+static void take_off(struct model *m)
+{
+    struct model_batch *now = m->config.async ? &m->flying : &m->landing;
+
+    m->landing.exists = false;
+    if (m->config.async && m->flying.exists) {
+        copy_batch(&m->landing, m->flying.entries, m->flying.num_entries);
+        m->landing.time_ns = m->flying.time_ns;
+        m->landing.dur_ns = m->flying.dur_ns;
+    }
+    copy_batch(now, m->entries, m->num_entries);
+    now->time_ns = m->now;
+    now->dur_ns = duration(m);
+}
+
+static int64_t row_duration(const struct model *m)
+{
+    if (m->config.row_ns > 0)
+        return m->config.row_ns;
+    return m->landing.exists ? m->landing.dur_ns : 0;
 }
 
 static void fill_row(struct model *m)
@@ -262,7 +302,8 @@ static void fill_row(struct model *m)
     row->evicted_blocks = (int64_t)m->num_evicted;
     row->stored_tokens = (int64_t)model_count_stored(m);
     row->limit = (int64_t)m->limit;
-    row->dur_ns = stretched(m, duration(m));
+    take_off(m);
+    row->dur_ns = stretched(m, row_duration(m));
     m->totals.preemptions += m->num_preempted;
     row->preemptions_total = (int64_t)m->totals.preemptions;
     m->totals.scheduled_tokens += (uint64_t)row->sched_tokens;
@@ -275,9 +316,9 @@ static void end_finished(struct model *m)
         end_request(m, m->finished[i]);
 }
 
-static void count_idle(struct model *m)
+static void count_idle(struct model *m, bool was_idle)
 {
-    if (!is_idle(m) || next_event(m) != PKV_NO_TIME)
+    if (!was_idle || next_event(m) != PKV_NO_TIME)
         m->num_idle = 0;
     else if (++m->num_idle >= m->config.stuck_steps)
         m->totals.stuck = m->ended = true;
@@ -285,8 +326,11 @@ static void count_idle(struct model *m)
 
 static void do_step(struct model *m)
 {
+    bool was_idle;
+
     model_schedule(m);
     fill_row(m);
+    was_idle = is_idle(m);
     model_commit(m, m->now + m->row.dur_ns);
     m->row.finished = (int64_t)m->num_finished;
     m->row.free_blocks_end = model_count_free(m);
@@ -296,7 +340,9 @@ static void do_step(struct model *m)
     model_write_line(m);
     m->now += m->row.dur_ns;
     m->totals.end_ns = m->now;
-    count_idle(m);
+    count_idle(m, was_idle);
+    if (m->waiting == NULL && m->running == NULL)
+        m->flying.exists = false;   /* for nobody any more */
     if (m->config.max_steps > 0 && m->totals.num_steps >= m->config.max_steps)
         m->ended = true;
 }

@@ -7,6 +7,13 @@
 
 #include "model_private.h"
 
+uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
+{
+    uint64_t size = m->config.block_size;
+
+    return (uint32_t)((num_positions + size - 1) / size);
+}
+
 /* Does w, who waits already, stay before r? Those put at the front stay before everybody, those put
  * at the tail past an order of priorities behind everybody. */
 static bool stays_before(const struct model *m, const struct model_request *w,
@@ -72,7 +79,8 @@ static void preempt(struct model *m, struct model_request *r)
         model_unpublish(m, r, r->num_computed);
     model_release(m, r);
     DL_DELETE(m->running, r);
-    r->num_computed = 0;
+    r->num_computed = r->num_drafts = 0;
+    r->is_decoding = false;
     r->num_preemptions++;
     r->was_preempted = true;
     r->status = MODEL_PREEMPTED;
@@ -80,36 +88,74 @@ static void preempt(struct model *m, struct model_request *r)
     m->preempted[m->num_preempted++] = r;
 }
 
+/* Is it in the batch that still has to bring its tokens, and will bring one? */
+static bool is_flying(const struct model *m, const struct model_request *r)
+{
+    for (size_t i = 0; m->flying.exists && i < m->flying.num_entries; i++)
+        if (m->flying.entries[i].request == r)
+            return m->flying.entries[i].samples;
+    return false;
+}
+
+/* A token that is still to come counts, though nobody knows what it says. */
+static uint32_t num_expected(const struct model *m, const struct model_request *r)
+{
+    return r->num_known + (is_flying(m, r) ? 1 : 0);
+}
+
+static bool will_have_all(const struct model *m, const struct model_request *r)
+{
+    uint32_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
+
+    return is_flying(m, r) && (r->num_emitted + UINT64_C(1) >= allowed ||
+                               r->num_known + UINT64_C(1) >= m->config.max_model_len);
+}
+
 static uint32_t tokens_wanted(const struct model *m, const struct model_request *r,
                               uint32_t budget)
 {
-    uint32_t num = r->num_known - r->num_computed;
+    uint32_t num = num_expected(m, r) - r->num_computed, drafts = r->num_drafts;
 
+    if (will_have_all(m, r))
+        return 0;
+    while (drafts > 0 && (uint64_t)r->num_computed + num + drafts > m->config.max_model_len - 1)
+        drafts--;
+    num += drafts;
     if (num > m->config.long_prefill_token_threshold)
         num = m->config.long_prefill_token_threshold;
     return num < budget ? num : budget;
 }
 
-static void give_tokens(struct model *m, struct model_request *r, uint32_t num)
+uint32_t model_positions_ahead(const struct model *m, uint32_t num_positions)
 {
-    uint32_t end = r->num_computed + num;
-    struct model_entry *entry = &m->entries[m->num_entries++];
+    uint64_t wanted = (uint64_t)num_positions + m->config.lookahead;
 
-    *entry = (struct model_entry){ .request = r, .num_tokens = num, .first = r->num_computed };
-    memcpy(entry->num_blocks_before, r->num_table, sizeof r->num_table);
-    model_take_all(m, r, end);
-    if (!m->config.publish_computed)
-        model_publish(m, r, end < r->num_known ? end : r->num_known);
+    if (wanted > m->config.max_model_len)
+        wanted = m->config.max_model_len;
+    return wanted > num_positions ? (uint32_t)wanted : num_positions;
 }
 
-static uint32_t blocks_wanted(const struct model *m, const struct model_request *r,
-                              uint64_t num_positions)
+void model_add_entry(struct model *m, struct model_entry entry)
 {
-    uint32_t sum = 0;
+    uint32_t end = entry.first + entry.num_tokens;
+    uint32_t expected = num_expected(m, entry.request);
 
-    for (uint32_t g = 0; g < m->config.num_groups; g++)
-        sum += model_table_length(m, g, num_positions) - r->num_table[g];
-    return sum;
+    entry.samples = end >= expected;
+    entry.num_drafts = end > expected ? end - expected : 0;
+    entry.num_blocks_after = entry.request->num_table;
+    m->entries[m->num_entries++] = entry;
+}
+
+static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
+{
+    uint32_t end = r->num_computed + num, before = r->num_table;
+
+    while (r->num_table < wanted)
+        model_take_new(m, r);
+    model_add_entry(m, (struct model_entry){
+        .request = r, .num_tokens = num, .first = r->num_computed, .num_blocks_before = before });
+    if (!m->config.publish_computed)
+        model_publish(m, r, end < r->num_known ? end : r->num_known);
 }
 
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
@@ -118,12 +164,11 @@ static uint32_t blocks_wanted(const struct model *m, const struct model_request 
 static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
                  size_t *index)
 {
-    uint32_t wanted;
+    uint32_t wanted = model_blocks_for(m, model_positions_ahead(m, r->num_computed + num));
 
-    model_trim(m, r);
-    wanted = blocks_wanted(m, r, (uint64_t)r->num_computed + num);
-    while (wanted > model_count_free(m)) {
-        struct model_request *victim = model_pick_victim(m, r, wanted - model_count_free(m));
+    while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
+        struct model_request *victim =
+            model_pick_victim(m, r, wanted - r->num_table - model_count_free(m));
 
         if (victim == NULL)
             return true;
@@ -133,7 +178,7 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_
         if (victim == r)
             return false;
     }
-    give_tokens(m, r, num);
+    give_tokens(m, r, num, wanted);
     *budget -= num;
     return true;
 }
@@ -175,14 +220,12 @@ static void count_entry(struct model *m, const struct model_entry *e)
     uint32_t again = count_recomputed(e);
 
     r->num_computed = e->first + e->num_tokens;
-    if (r->num_computed > r->num_highest)
-        r->num_highest = r->num_computed;
     r->num_recomputed += again;
     m->row.sched_tokens += e->num_tokens;
     m->row.recomputed_tokens += again;
     m->row.context_tokens += r->num_computed;
-    if (e->num_tokens > 1)
-        m->row.prefill_tokens += e->num_tokens;
+    if (e->num_tokens - e->num_drafts > 1)
+        m->row.prefill_tokens += e->num_tokens - e->num_drafts;
     else
         m->row.decode_tokens++;
 }
@@ -192,6 +235,7 @@ void model_schedule(struct model *m)
     uint32_t budget = m->config.max_num_batched_tokens;
 
     walk_running(m, &budget);
+    m->num_walked = m->num_entries;
     if (m->num_preempted > 0)
         m->limit = PKV_LIMIT_PREEMPTED;
     else
@@ -219,24 +263,96 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->last_token_ns = end_ns;
 }
 
-void model_commit(struct model *m, int64_t end_ns)
+static bool has_all(const struct model *m, const struct model_request *r)
 {
-    for (size_t i = 0; i < m->num_entries; i++) {
-        struct model_request *r = m->entries[i].request;
+    return r->emits_nothing || r->num_emitted >= r->num_output ||
+           r->num_known >= m->config.max_model_len;
+}
 
-        if (m->config.publish_computed)
-            model_publish(m, r, r->num_computed);
-        if (r->num_computed < r->num_known)
-            continue;
-        if (!r->emits_nothing)
-            emit(m, r, end_ns);
-        if (!r->emits_nothing && r->num_emitted < r->num_output &&
-            r->num_known < m->config.max_model_len)
-            continue;
+static uint32_t num_right(const struct model *m, const struct model_entry *e)
+{
+    const struct model_request *r = e->request;
+    const struct model_config *c = &m->config;
+    uint32_t num = 0;
+
+    if (c->num_accepted > 0)
+        num = c->accepted[(r->row + r->num_emitted) % c->num_accepted];
+    else
+        while (num < e->num_drafts && model_is_guessed(m, r, r->num_emitted + num))
+            num++;
+    return num < e->num_drafts ? num : e->num_drafts;
+}
+
+/* returns  how many drafts were wrong */
+static uint32_t bring_tokens(struct model *m, const struct model_entry *e, int64_t end_ns)
+{
+    struct model_request *r = e->request;
+    uint32_t right = num_right(m, e), num = 0;
+
+    while (!r->emits_nothing && num < 1 + right && (num == 0 || !has_all(m, r))) {
+        emit(m, r, end_ns);
+        num++;
+    }
+    if (e->num_drafts > 0) {
+        m->totals.num_verifications++;
+        m->totals.drafted += e->num_drafts;
+        m->totals.accepted += right;
+        m->totals.verified += num;
+    }
+    return e->num_drafts - right;
+}
+
+/* Not before all that is in a block is known and computed. In flight, the position after the last
+ * known token is being computed already. */
+static void publish_after(struct model *m, struct model_request *r, uint32_t computed)
+{
+    if (r->status != MODEL_RUNNING)
+        return;
+    if (m->config.async && !m->config.publish_computed) {
+        computed = r->num_computed;
+        for (size_t i = 0; i < m->num_entries; i++)
+            if (m->entries[i].request == r && m->entries[i].samples)
+                computed--;
+    } else if (!m->config.publish_computed) {
+        return;
+    }
+    model_publish(m, r, computed < r->num_known ? computed : r->num_known);
+}
+
+static void complete(struct model *m, struct model_request *r, int64_t end_ns)
+{
+    if (r->status == MODEL_RUNNING) {
         model_release(m, r);
         DL_DELETE(m->running, r);
-        r->status = MODEL_COMPLETED;
-        r->finish_ns = end_ns;
-        m->finished[m->num_finished++] = r;
+    } else {
+        DL_DELETE(m->waiting, r);
+    }
+    r->status = MODEL_COMPLETED;
+    r->finish_ns = end_ns;
+    m->finished[m->num_finished++] = r;
+}
+
+void model_commit(struct model *m, int64_t end_ns)
+{
+    for (size_t i = 0; m->landing.exists && i < m->landing.num_entries; i++) {
+        const struct model_entry *e = &m->landing.entries[i];
+        struct model_request *r = e->request;
+        uint32_t wrong = 0, computed = e->first + e->num_tokens;
+
+        if (r->status != MODEL_RUNNING && r->status != MODEL_PREEMPTED)
+            continue;
+        if (e->samples)
+            wrong = bring_tokens(m, e, end_ns);
+        computed -= wrong;
+        if (r->status == MODEL_RUNNING) {
+            r->num_computed -= wrong;
+            r->num_drafts = e->samples ? m->config.num_drafts : 0;
+            r->is_decoding = e->samples;
+        }
+        if (computed > r->num_highest)
+            r->num_highest = computed;
+        publish_after(m, r, computed);
+        if (e->samples && has_all(m, r))
+            complete(m, r, end_ns);
     }
 }

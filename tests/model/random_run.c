@@ -76,40 +76,14 @@ static void draw_policies(struct random_run *run)
     run->sched.seed = next(run);
 }
 
-/* Half of the runs have one group of full attention, as most models do. Sizes are often equal. */
-static void draw_groups(struct random_run *run)
-{
-    static const struct pkv_group_ops *const kinds[] = {
-        &pkv_group_full, &pkv_group_full, &pkv_group_full, &pkv_group_sliding, &pkv_group_sliding,
-        &pkv_group_sliding, &pkv_group_chunked, &pkv_group_chunked, &pkv_group_state };
-    struct pkv_sched_config *c = &run->sched;
-    uint32_t size = between(run, 1, 8);
-    bool equal = chance(run, 50);
-
-    c->num_groups = chance(run, 50) ? 1 : between(run, 1, 3);
-    for (uint32_t g = 0; g < c->num_groups; g++) {
-        struct pkv_group_config *group = &c->groups[g];
-
-        *group = (struct pkv_group_config){ .ops = &pkv_group_full, .block_size = size };
-        if (c->num_groups > 1 || chance(run, 15))
-            group->ops = kinds[below(run, 9)];
-        if (!equal)
-            group->block_size = chance(run, 70) ? 1u << below(run, 4) : between(run, 1, 6);
-        if (group->ops == &pkv_group_state)
-            group->size = between(run, 1, 2);
-        else if (group->ops != &pkv_group_full)
-            group->size = between(run, 1, chance(run, 50) ? 12 : 40);
-    }
-}
-
 static void draw_config(struct random_run *run)
 {
     static const double watermarks[] = { 0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.6 };
     struct pkv_sched_config *c = &run->sched;
 
     c->num_blocks = between(run, 3, chance(run, 50) ? 10 : 40);
-    draw_groups(run);
-    c->chunk_end = chance(run, 50) ? PKV_CHUNK_END_FREE : PKV_CHUNK_END_KEEP;
+    c->num_groups = 1;
+    c->groups[0] = (struct pkv_group_config){ &pkv_group_full, between(run, 1, 8) };
     c->prefix_cache = chance(run, 75);
     c->has_null_block = chance(run, 50);
     c->max_num_seqs = chance(run, 50) ? 0 : between(run, 1, 6);
@@ -124,6 +98,25 @@ static void draw_config(struct random_run *run)
     c->oversized = chance(run, 60) ? PKV_OVERSIZED_REJECT : PKV_OVERSIZED_WAIT;
     run->every_step = chance(run, 50);
     run->stuck_steps = between(run, 1, 3);
+}
+
+/* Drafts, steps that overlap, or neither. */
+static void draw_speculation(struct random_run *run)
+{
+    struct pkv_speculation *s = &run->sched.speculation;
+    uint32_t kind = below(run, 10);
+
+    run->sched.lookahead_at_admission = chance(run, 70);
+    run->sched.async_scheduling = kind < 3;
+    if (kind < 3 || kind > 6)
+        return;
+    s->method = (enum pkv_speculation_method)between(run, PKV_SPECULATION_DRAFT_MODEL,
+                                                     PKV_SPECULATION_NGRAM);
+    s->num_tokens = between(run, 1, 5);
+    s->acceptance_rate = below(run, 11) / 10.0;
+    s->num_accepted = chance(run, 50) ? 0 : between(run, 1, 5);
+    for (uint32_t i = 0; i < s->num_accepted; i++)
+        s->accepted[i] = between(run, 0, s->num_tokens);
 }
 
 static void draw_step_time(struct random_run *run)
@@ -240,6 +233,7 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     draw_policies(run);
     draw_config(run);
     draw_step_time(run);
+    draw_speculation(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
     longest = chance(run, 50) ? 20 : 60;
@@ -247,6 +241,19 @@ void random_run_draw(struct random_run *run, uint64_t seed)
         draw_request(run, arrival_ns, longest);
         arrival_ns += chance(run, 40) ? 0 : between(run, 0, gap);
     }
+}
+
+static void print_speculation(const struct pkv_sched_config *c)
+{
+    const struct pkv_speculation *s = &c->speculation;
+
+    printf("#   async %d, lookahead at admission %d, speculation %s", c->async_scheduling,
+           c->lookahead_at_admission, pkv_speculation_method_name(s->method));
+    if (s->method != PKV_SPECULATION_NONE)
+        printf(" of %u, rate %g, accepted [", s->num_tokens, s->acceptance_rate);
+    for (uint32_t i = 0; i < s->num_accepted; i++)
+        printf("%s%u", i > 0 ? ", " : "", s->accepted[i]);
+    printf("%s\n", s->method != PKV_SPECULATION_NONE ? "]" : "");
 }
 
 static void print_request(const struct pkv_request_spec *spec)
@@ -275,13 +282,8 @@ void random_run_print(const struct random_run *run)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
     printf(" (max_overtakes %" PRId64 ")\n", c->policies.on_blocked_param);
-    printf("#   groups:");
-    for (uint32_t g = 0; g < c->num_groups; g++)
-        printf(" {%s %u, blocks of %u}", pkv_group_name(&c->groups[g]), c->groups[g].size,
-               c->groups[g].block_size);
-    printf(", chunk end %s\n", c->chunk_end == PKV_CHUNK_END_KEEP ? "keep" : "free");
-    printf("#   %u blocks, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
-           "max_model_len %u\n", c->num_blocks, c->has_null_block,
+    printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
+           "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
            c->long_prefill_token_threshold, c->max_model_len);
     printf("#   chunked %d, watermark %g, unhashed to %s, blocked prefill %s, victim %s, "
@@ -291,6 +293,7 @@ void random_run_print(const struct random_run *run)
            c->priority_victim == PKV_PRIORITY_VICTIM_VLLM ? "vllm" : "safe",
            c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait", run->every_step,
            run->stuck_steps);
+    print_speculation(c);
     if (t->law == PKV_STEP_TIME_FIXED)
         printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
     else

@@ -1,8 +1,8 @@
 /*
  * test_model_golden.c - the model alone against the recorded logs of the real scheduler.
  *
- * Every recording with no speculation and no async scheduling is run
- * through the model and compared in all fields, line by line; so the model may judge the product.
+ * Every recording with one full-attention group is run through the model and compared in all fields,
+ * line by line; so the model may judge the product.
  * The recordings of the older scheduler are used where its order is first come, first served.
  * Needs the recordings beside the source tree; without them the test is skipped.
  *
@@ -162,33 +162,19 @@ static void free_load(struct load *load)
     free(load->specs);
 }
 
-static enum model_group_kind kind_of(const char *group)
+/* {"k": 3, "method": "eagle", "accept": [2, 0, 1]}; both methods ask for as many positions ahead. */
+static void read_speculation(struct model_config *c, const char *text)
 {
-    if (json_is(group, "type", "\"full\""))
-        return MODEL_GROUP_FULL;
-    if (json_is(group, "type", "\"sliding\""))
-        return MODEL_GROUP_SLIDING;
-    if (json_is(group, "type", "\"chunked\""))
-        return MODEL_GROUP_CHUNKED;
-    abort();
-}
+    const char *k = strstr(text, "\"k\":"), *accept = strstr(text, "\"accept\":");
 
-static void read_groups(struct model_config *c, const char *text)
-{
-    struct json_field groups;
-    const char *at, *end;
-
-    if (!json_find(text, "groups", &groups))
-        abort();
-    end = groups.value + groups.value_length;
-    for (at = strchr(groups.value, '{'); at != NULL && at < end; at = strchr(at + 1, '{')) {
-        struct model_group *group = &c->groups[c->num_groups++];
-
-        group->kind = kind_of(at);
-        group->block_size = (uint32_t)json_number(at, "block_size", 0);
-        group->size = (uint32_t)(json_number(at, "window", 0) + json_number(at, "chunk", 0));
+    if (k == NULL || accept == NULL)
+        return;
+    c->num_drafts = c->lookahead = (uint32_t)strtoul(k + 4, NULL, 10);
+    c->drops_last_hit = strstr(text, "\"eagle\"") != NULL;
+    for (char *p = strchr(accept, '['); p != NULL && *p != ']'; c->num_accepted++) {
+        c->accepted[c->num_accepted] = (uint32_t)strtoul(p + 1, &p, 10);
+        p += strcspn(p, ",]");
     }
-    model_groups_finish_config(c);
 }
 
 static void read_config(struct model_config *c, const char *text, bool old)
@@ -207,8 +193,7 @@ static void read_config(struct model_config *c, const char *text, bool old)
     c->chunked_prefill = json_is(text, "enable_chunked_prefill", "true");
     c->prefix_cache = json_is(text, "enable_prefix_caching", "true");
     c->log_blocks = json_is(text, "log_blocks", "true");
-    read_groups(c, text);
-    c->keeps_chunk_end = old;
+    c->block_size = (uint32_t)json_number(text, "block_size", 0);
     c->num_blocks = (uint32_t)json_number(text, "num_blocks", 0) - 1;
     c->first_block_id = 1;
     if (!old && json_find(text, "watermark", &field))
@@ -223,18 +208,26 @@ static void read_config(struct model_config *c, const char *text, bool old)
     c->max_model_len = (uint32_t)json_number(text, "max_model_len", 0);
     c->max_steps = (uint64_t)json_number(text, "max_steps", 0);
     c->stuck_steps = (uint32_t)json_number(text, "stuck_steps", 0);
+    c->async = json_is(text, "async_scheduling", "true");
+    c->row_ns = STEP_NS;
+    c->lookahead_at_admission = !old;
+    read_speculation(c, text);
     c->step_time = (struct pkv_step_time){ .law = PKV_STEP_TIME_FIXED, .fixed_ns = STEP_NS };
     c->every_step = true;
     c->log_step_ns = STEP_NS;
 }
 
-/* Nothing the model does not know, and prompts written out? */
-static bool is_known(const char *config)
+/* One plain full-attention group, and prompts written out? */
+static bool is_plain(const char *config)
 {
-    struct json_field trace;
+    struct json_field groups, trace;
+    size_t num = 0;
 
-    return json_is(config, "spec", "null") && json_is(config, "async_scheduling", "false") &&
-           !json_find(config, "trace", &trace);
+    if (json_find(config, "trace", &trace) || !json_find(config, "groups", &groups))
+        return false;
+    for (size_t i = 0; i < groups.value_length; i++)
+        num += groups.value[i] == '{';
+    return num == 1 && strncmp(groups.value + strcspn(groups.value, ":"), ": \"full\"", 8) == 0;
 }
 
 static int differs(const char *what, const char *recorded, const char *ours)
@@ -320,7 +313,7 @@ static void check_scenario(const char *folder, const char *name)
 {
     char *config = read_beside(folder, name, ".config.json");
 
-    if (config != NULL && is_known(config)) {
+    if (config != NULL && is_plain(config)) {
         report(name, "new", check_recording(folder, name, config, false));
         if (json_is(config, "policy", "\"fcfs\""))
             report(name, "old", check_recording(folder, name, config, true));
