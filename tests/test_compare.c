@@ -8,42 +8,8 @@
 #include <check.h>
 
 #include "base/alloc.h"
-#include "report/compare_private.h"
+#include "compare_fixture.h"
 #include "scenario_fixture.h"
-
-/* One request of 8 prompt and 6 output tokens: the first step computes the prompt and gives the
- * first token, five more give the rest. */
-#define SMALL                                                                        \
-    "kv: {block_size: 4, num_blocks: 8}\nstep_time: {model: fixed, ms: 1}\n"         \
-    "traffic: {requests: 1, prompt_tokens: 8, output_tokens: 6}\n"
-
-static struct pkv_grid *grid_of(const char *text)
-{
-    struct pkv_err err = {0};
-    struct pkv_grid *grid;
-
-    fixture_write("scenario.yaml", text);
-    grid = pkv_grid_load(fixture_path("scenario.yaml"), NULL, 0, NULL, 0, &err);
-    ck_assert_msg(grid != NULL, "%s:%d: %s", err.path, (int)err.line, err.text);
-    return grid;
-}
-
-static struct pkv_compare *compare_of(const struct pkv_grid *grid, unsigned threads,
-                                      uint32_t seeds)
-{
-    const struct pkv_compare_config config = {.grid = grid, .num_threads = threads,
-                                              .num_seeds = seeds, .check = true};
-    struct pkv_err err = {0};
-    struct pkv_compare *c = pkv_compare_run(&config, NULL, &err);
-
-    ck_assert_msg(c != NULL, "%s", err.text);
-    return c;
-}
-
-static void expect_has(const char *text, const char *part)
-{
-    ck_assert_msg(strstr(text, part) != NULL, "no '%s' in\n%s", part, text);
-}
 
 /* Six steps of 1, 2 and 4 ms. */
 START_TEST(figures_by_hand)
@@ -87,6 +53,10 @@ START_TEST(json_by_hand)
     expect_has(json, "\"configuration\": 2, \"set\": {\"step_time.ms\": \"2\"}, \"outcome\": \"done\"");
     expect_has(json, "\"makespan_ns\": {\"value\": 12000000, \"diff_percent\": 100, \"best\": false}");
     expect_has(json, "\"e2e_mean_ms\": {\"value\": 6, \"diff_percent\": null, \"best\": true}");
+    expect_has(json, "\"jain_service\": {\"value\": null, \"diff_percent\": null, \"best\": false}");
+    expect_has(json, "\"tenants\": [\n    {\"tenant\": null, \"configurations\": [\n     "
+                     "{\"configuration\": 1,\n      \"requests\": {\"value\": 1, ");
+    expect_has(json, "\"priorities\": [\n    {\"priority\": 0, \"configurations\": [\n");
     expect_has(json, "\"good_frac\": {\"value\": null, \"diff_percent\": null, \"best\": false}");
     expect_has(json, "\"worse\": 1, \"same\": 0, \"lost\": 0, \"gained\": 0, \"better_p50_ms\": null, "
                      "\"worse_p50_ms\": 6}");
@@ -407,6 +377,33 @@ START_TEST(table_by_hand)
 }
 END_TEST
 
+/* Steps of 1 ms in both, so latencies are in steps: admitted one after the other, the second one's
+ * first token comes after 7 of them, not 1. */
+START_TEST(latencies_in_steps)
+{
+    struct pkv_grid *grid = grid_of("kv: {block_size: 4, num_blocks: 8}\n"
+        "step_time: {model: fixed, ms: 2}\n"
+        "traffic: {requests: 2, arrivals: {law: at_once}, prompt_tokens: 8, output_tokens: 6}\n"
+        "vary: {scheduler.max_num_seqs: [1, 2]}\n");
+    struct pkv_compare *c = compare_of(grid, 1, 1);
+    const struct pkv_report_style plain = {.width = 80};
+    struct pkv_err err = {0};
+    char *text = pkv_compare_text(c, &plain, &err), *json = pkv_compare_json(c, &err);
+
+    expect_has(text, "            latencies are counted in steps of 2.0 ms\n");
+    expect_has(text, "ttft mean, steps");
+    expect_has(text, "  4                 7\n");
+    expect_has(text, "  1 -75.0 % *       1 -85.7 % *\n");
+    expect_has(text, "with the median of the change in\nsteps\n");
+    expect_has(text, "   2  1 by 6               0                    1 ");
+    expect_has(json, "\"ttft_mean_ms\": {\"value\": 8,");
+    pkv_report_free(text);
+    pkv_report_free(json);
+    pkv_compare_destroy(c);
+    pkv_grid_destroy(grid);
+}
+END_TEST
+
 START_TEST(a_narrow_page_is_kept_to)
 {
     struct pkv_grid *grid = grid_of(SMALL "title: A title that is longer than the page is wide, too\n"
@@ -487,6 +484,7 @@ int main(void)
     tcase_add_test(tests, the_earliest_failure_is_told);
     tcase_add_test(tests, what_was_stopped_is_no_error);
     tcase_add_test(tests, table_by_hand);
+    tcase_add_test(tests, latencies_in_steps);
     tcase_add_test(tests, a_narrow_page_is_kept_to);
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, 2);
     suite_add_tcase(suite, tests);

@@ -6,6 +6,7 @@ usage: test_compare.py PROGRAM SOURCE_ROOT
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -29,6 +30,36 @@ traffic:
 """
 SIXTEEN = ("--vary", "kv.num_blocks=60,70,80,90", "--vary", "scheduler.admit=whole_prompt,first_chunk",
            "--vary", "scheduler.watermark=0,0.1")
+FILES = ("compare.csv", "compare.json", "fairness.csv", "overlay.csv")
+OVERLAY = ("configuration", "begin_ns", "end_ns", "free_blocks_min", "free_blocks_max", "waiting_min",
+           "waiting_max", "running_min", "running_max", "preemptions_total")
+
+# Six tenants that want more than there is, and a request without one; more than 100 of each priority,
+# so that their 99th percentile is not their maximum.
+TENANTS = "".join(
+    f'{{"timestamp": {i * 3}, "input_length": {4 + i * 7 % 31}, "output_length": {1 + i * 5 % 17}'
+    + (f', "tenant": "t{i * i % 11}", "priority": {i % 3 - 1}}}\n' if i else "}\n") for i in range(650))
+
+
+def bins_of(steps, width, first):
+    """The rows of overlay.csv that these rows of steps.csv have in bins of that width."""
+    stretches, end = [], first
+    for row in steps:
+        row = {key: int(value) for key, value in row.items()}
+        begin = row["time_ns"]
+        if begin > end:
+            stretches.append((end, begin, row["free_blocks"] + row["used_blocks"], 0, 0, 0))
+        end = begin + row["dur_ns"]
+        stretches.append((begin, end, row["free_blocks"], row["waiting"], row["running"],
+                          row["preempted"]))
+    bins, total = [[] for _ in range((end - first - 1) // width + 1)], 0
+    for stretch in stretches:
+        for place in range((stretch[0] - first) // width, (stretch[1] - first - 1) // width + 1):
+            bins[place].append(stretch)
+    for place, inside in enumerate(bins):
+        total += sum(s[5] for s in inside if s[0] - first >= place * width)
+        yield (place * width, (place + 1) * width,
+               *(f(s[i] for s in inside) for i in (2, 3, 4) for f in (min, max)), total)
 
 
 class Compare(ProgramCase):
@@ -44,7 +75,7 @@ class Compare(ProgramCase):
             text = self.done("compare", "crowded.yaml", *SIXTEEN, "-j", jobs, "-o", "out").stdout
             results.append((text, self.contents("out")))
         self.assertIn("16 configurations", results[0][0])
-        self.assertEqual(sorted(results[0][1]), ["compare.csv", "compare.json"])
+        self.assertEqual(tuple(sorted(results[0][1])), FILES)
         self.assertEqual(results[0], results[1])
         self.assertEqual(results[0], results[2])
 
@@ -95,6 +126,118 @@ class Compare(ProgramCase):
         self.assertIn("   2  kv.num_blocks=90\n", self.done("compare", "grid.yaml").stdout)
         self.done("run", "grid.yaml", "-q", "-o", "out")
         self.assertEqual(self.summary("out")["blocks"]["num_blocks"], 60)
+
+    def test_goodput(self):
+        """With targets of the scenario: what keeps them, as each run's summary has it."""
+        self.write("good.yaml", CROWDED + "targets: {ttft_ms: 20, itl_ms: 10}\n"
+                   "vary:\n  kv.num_blocks: [60, 90]\n")
+        text = self.done("compare", "good.yaml", "-o", "out").stdout
+        self.assertIn("goodput req/s", text)
+        for row, blocks in zip(self.rows("out", "compare.csv"), ("60", "90")):
+            self.done("run", "good.yaml", "--set", f"kv.num_blocks={blocks}", "-q", "-o", "run")
+            good = sum(r["status"] == "completed" and int(r["max_gap_ns"] or 0) <= 10000000
+                       and int(r["first_token_ns"]) - int(r["arrival_ns"]) <= 20000000
+                       for r in self.rows("run", "requests.csv"))
+            makespan = self.summary("run")["makespan_ns"]
+            self.assertTrue(0 < good < 200, good)
+            self.assertAlmostEqual(float(row["good_frac"]), good / 200, places=6)
+            self.assertAlmostEqual(float(row["good_requests_per_s"]), good * 1e9 / makespan, places=5)
+        self.assertNotIn("goodput", self.done("compare", "crowded.yaml", "--vary",
+                                              "kv.num_blocks=60,90").stdout)
+
+    def test_fairness(self):
+        """Tenants and priorities have the figures that the rows of requests.csv come to."""
+        self.write("trace.jsonl", TENANTS)
+        self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=16,30", "-q", "-o", "out")
+        rows = self.rows("out", "fairness.csv")
+        indices = []
+        for i, blocks in enumerate(("16", "30")):
+            self.done("run", "scenario.yaml", "--set", f"kv.num_blocks={blocks}", "-q", "-o", "run")
+            requests = self.rows("run", "requests.csv")
+            for group, order in (("tenant", str), ("priority", int)):
+                names = sorted({r[group] for r in requests}, key=order)
+                mine = [r for r in rows if r["configuration"] == str(i + 1) and r["group"] == group]
+                self.assertEqual([r["name"] for r in mine], names)
+                rates, firsts = [], []
+                for row in mine:
+                    own = [r for r in requests if r[group] == row["name"]]
+                    ttft = sorted(int(r["first_token_ns"]) - int(r["arrival_ns"]) for r in own)
+                    e2e = sorted(int(r["finish_ns"]) - int(r["arrival_ns"]) for r in own)
+                    span = max(int(r["finish_ns"]) for r in own) - min(int(r["arrival_ns"])
+                                                                       for r in own)
+                    service = sum(int(r["prompt_tokens"]) + 2 * int(r["output_tokens"]) for r in own)
+                    self.assertEqual(row["requests"], str(len(own)))
+                    self.assertEqual(row["completed"], str(len(own)))
+                    for key in ("output_tokens", "preemptions"):
+                        self.assertEqual(row[key], str(sum(int(r[key]) for r in own)))
+                    for key, times in (("ttft", ttft), ("e2e", e2e)):
+                        self.assertAlmostEqual(float(row[key + "_mean_ms"]),
+                                               sum(times) / len(times) / 1e6, places=5)
+                        rank = -(-len(times) * 99 // 100)
+                        self.assertEqual(float(row[key + "_p99_ms"]), times[rank - 1] / 1e6)
+                    self.assertAlmostEqual(float(row["service_per_s"]), service * 1e9 / span, places=4)
+                    rates.append(service / span)
+                    firsts.append(sum(ttft) / len(ttft))
+                if group == "tenant":
+                    indices.append([sum(x) ** 2 / len(x) / sum(v * v for v in x)
+                                    for x in (rates, firsts)])
+        for row, (service, ttft) in zip(self.rows("out", "compare.csv"), indices):
+            self.assertAlmostEqual(float(row["jain_service"]), service, places=5)
+            self.assertAlmostEqual(float(row["jain_ttft"]), ttft, places=5)
+        with open(self.path("out", "compare.json"), encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertEqual([t["tenant"] for t in data["tenants"]],
+                         [None] + sorted({r["tenant"] for r in requests} - {""}))
+        self.assertEqual([p["priority"] for p in data["priorities"]], [-1, 0, 1])
+        self.assertEqual(data["priorities"][2]["configurations"][1]["preemptions"]["value"],
+                         int(rows[-1]["preemptions"]))
+
+    def test_groups_only_of_several(self):
+        """One tenant and one priority have no table, but their rows in the files."""
+        text = self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", "-o", "out").stdout
+        for word in ("Tenants", "Priorities", "Jain"):
+            self.assertNotIn(word, text)
+        self.assertEqual([(r["configuration"], r["group"], r["name"], r["requests"])
+                          for r in self.rows("out", "fairness.csv")],
+                         [("1", "tenant", "", "200"), ("2", "tenant", "", "200"),
+                          ("1", "priority", "0", "200"), ("2", "priority", "0", "200")])
+        self.assertEqual(self.rows("out", "compare.csv")[0]["jain_service"], "")
+
+    def test_overlay(self):
+        """Bins have the extremes of the rows in them, and one width for runs of any length."""
+        step = "affine:2,0.1,0.01,0"
+        for flags in ((), ("--set", "step_time=" + step, "--set", "traffic.requests=3000")):
+            self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", *flags, "-q", "-o",
+                      "out")
+            rows = self.rows("out", "overlay.csv")
+            self.assertEqual(tuple(rows[0]), OVERLAY)
+            width = int(rows[0]["end_ns"])
+            counts = []
+            for i, blocks in enumerate(("60", "90")):
+                self.done("run", "crowded.yaml", *flags, "--set", f"kv.num_blocks={blocks}", "-q", "-o",
+                          "run")
+                first = min(int(r["arrival_ns"]) for r in self.rows("run", "requests.csv"))
+                mine = [tuple(map(int, r.values())) for r in rows if r["configuration"] == str(i + 1)]
+                self.assertEqual(mine, [(i + 1, *row) for row in
+                                        bins_of(self.rows("run", "steps.csv"), width, first)])
+                counts.append(len(mine))
+                self.assertEqual(mine[-1][-1], self.summary("run")["preemptions"])
+            self.assertTrue(500 <= max(counts) <= 1000, counts)
+
+    def test_spike(self):
+        """Of two requests that come in the midst of 100,000 steps one waits for one step."""
+        self.write("trace.jsonl", '{"timestamp": 0, "input_length": 4, "output_length": 100000}\n'
+                   + '{"timestamp": 54321, "input_length": 8, "output_length": 1}\n' * 2)
+        self.done("compare", "scenario.yaml", "--set", "kv.num_blocks=25010", "--set",
+                  "scheduler.max_num_batched_tokens=9", "--vary", "kv.block_size=4,5", "-q", "-o", "out")
+        for number in ("1", "2"):
+            rows = [r for r in self.rows("out", "overlay.csv") if r["configuration"] == number]
+            self.assertEqual(len(rows), 1000)
+            self.assertEqual([int(r["begin_ns"]) for r in rows if r["waiting_max"] == "1"],
+                             [54300 * 1000000])
+            self.assertEqual({r["waiting_max"] for r in rows}, {"0", "1"})
+            self.assertEqual([int(r["begin_ns"]) for r in rows if r["running_max"] == "2"],
+                             [54300 * 1000000])
 
     def test_seeds(self):
         """Means of the seeds run one by one, and the interval that Student's t gives."""
@@ -195,11 +338,43 @@ class Compare(ProgramCase):
         rows = self.rows("out", "compare.csv")
         self.assertEqual([r["outcome"] for r in rows], ["done", "not_run"])
         self.assertEqual((rows[0]["completed"], rows[1]["completed"]), ("5", ""))
+        self.assertEqual(tuple(sorted(os.listdir(self.path("out")))), FILES)
+        self.assertEqual({r["configuration"] for r in self.rows("out", "overlay.csv")}, {"1"})
+        with open(self.path("out", "compare.json"), encoding="utf-8") as file:
+            self.assertEqual(len(json.load(file)["configurations"]), 2)
+
+    def test_killed(self):
+        """What a former comparison left stays whole until there is a new one."""
+        self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", "-q", "-o", "out")
+        former = self.contents("out")
+        self.write("long.yaml", CROWDED.replace("requests: 200", "requests: 1000000000"))
+        process = subprocess.Popen([self.program, "compare", "long.yaml", "--vary",
+                                    "traffic.requests=5,1000000000", "-q", "-j", "1", "-o", "out"],
+                                   cwd=self.folder)
+        time.sleep(0.5)
+        process.kill()
+        process.wait(timeout=self.timeout)
+        self.assertEqual(self.contents("out"), former)
+
+    def test_full_disk(self):
+        """A file that cannot be written leaves the others as they were."""
+        self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", "-q", "-o", "out")
+        former = self.contents("out")
+        limit = len(former["compare.csv"]) + len(former["compare.json"])
+        result = self.call("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90,120", "-q", "-o",
+                           "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                        (limit, limit)))
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertEqual(self.contents("out"), former)
+
+    def named(self, file):
+        """The names that the man page has for a file."""
+        section = self.done("--man", "files").stdout.split(f".SH {file}\n")[1].split(".SH ")[0]
+        return [name.replace("\\-", "-") for name in re.findall(r"\\fB(.*?)\\fR", section)]
 
     def test_man_files(self):
-        """Its names are the columns of compare.csv, in their order."""
-        section = self.done("--man", "files").stdout.split(".SH COMPARE.CSV\n")[1].split(".SH ")[0]
-        named = [name.replace("\\-", "-") for name in re.findall(r"\\fB(.*?)\\fR", section)]
+        """Its names are the columns of the files, in their order."""
+        named = self.named("COMPARE.CSV")
         for flags in ((), ("--seeds", "2"), ("--batches", "5")):
             self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,90", *flags, "-q", "-o",
                       "out")
@@ -207,6 +382,14 @@ class Compare(ProgramCase):
             self.assertEqual(columns.pop(1), "kv.num_blocks")
             extras = ("_diff_percent", "_best") + ("_half95", "_diff") * (len(flags) > 0)
             self.assertEqual([c for c in columns if not c.endswith(extras)], named)
+            columns = list(self.rows("out", "fairness.csv")[0])
+            self.assertEqual(any(c.endswith("_half95") for c in columns), "--seeds" in flags)
+            self.assertEqual([c for c in columns if not c.endswith(extras)], self.named("FAIRNESS.CSV"))
+        self.assertEqual(self.named("OVERLAY.CSV"), list(OVERLAY))
+
+    def test_batches_documented(self):
+        for text in (self.done("compare", "--help").stdout, self.done("--man", "compare").stdout):
+            self.assertRegex(text.replace("\\-", "-"), "--batches")
 
     def test_examples(self):
         """Those of --help run from the source's folder."""

@@ -127,31 +127,6 @@ class Lives(ExplainCase):
                     "preempted 5 steps (38.5 %)",
             "cost": "1 preemption, 32 tokens computed again"})
 
-    def test_async(self):
-        """Overlapping steps. Two prompts of 15 tokens, two blocks. Rows 0 and 1 begin at 0 ms; row 1 gives
-        both their 16th position, and their first tokens come at its end, at 1 ms. Row 2 gives B up for
-        A; what ran beside it still brings B its second token at 2 ms. A has its 4 tokens at 4 ms. Row 4
-        schedules nothing and row 5, at 4 ms, B; its step runs after that of row 4, from 5 to 6 ms."""
-        self.run_case(((0, 15, 4), (0, 15, 4)), 2, scheduler="preset: vllm-async")
-        _, moments, foot = self.life("B")
-        self.assertTrue(any(what.startswith("preempted for A, which was short of a block")
-                            for when, what in moments if when == "step 2"), moments)
-        rows = {row["id"]: row for row in self.rows("out", "requests.csv")}
-        self.assertEqual(rows["B"]["max_gap_ns"], "4000000")
-        self.assertRegex(foot["largest gap"], r"^4 steps between two tokens: it was preempted at step 2")
-        parts = [int(n) for n in re.findall(r"(?:waiting|prefill|decoding|preempted) (\d+) step", foot["time"])]
-        self.assertEqual(sum(parts) * 10**6, int(rows["B"]["finish_ns"]))
-
-    def test_async_first_token_while_waiting(self):
-        """The same with prompts of 16: row 1 gives B up beside its first token, which comes at 1 ms. A has
-        its 3 tokens at 3 ms; B, back at 3 ms behind an empty step, has its second at 5 ms."""
-        self.run_case(((0, 16, 3), (0, 16, 3)), 2, scheduler="preset: vllm-async")
-        _, _, foot = self.life("B")
-        row = [row for row in self.rows("out", "requests.csv") if row["id"] == "B"][0]
-        self.assertEqual((row["first_token_ns"], row["max_gap_ns"]), ("1000000", "4000000"))
-        self.assertRegex(foot["largest gap"], r"^4 steps between two tokens: it was preempted at step 1")
-        self.assertNotIn("-", foot["time"])
-
     def test_finds_its_own_blocks(self):
         """Case 16: one of its two blocks survives: 16 found, 17 scheduled, 16 of them again."""
         self.run_case(TWINS, 4, cache="true")
@@ -322,6 +297,35 @@ class Errors(ExplainCase):
         text = self.done("explain", "out", name).stdout
         self.assertIn('Request a,"b"\\x1b[31m: completed', text)
         self.assertEqual(json.loads(self.done("explain", "out", name, "--json").stdout)["id"], name)
+
+
+class NotLookedAt(ExplainCase):
+    """A (16 + 40) and B (16 + 30) hold two blocks of 8 each in step 2, when C (100 tokens, 7 blocks) comes.
+    B ends with step 29 and A with step 39."""
+    ROWS = ((0, 16, 40), (0, 16, 30), (2, 100, 4))
+
+    def told(self, scheduler):
+        text = self.run_case(self.ROWS, 8, scheduler=scheduler)
+        return text, " ".join(self.done("explain", "out", "C").stdout.split())
+
+    def test_latch(self):
+        text, life = self.told("on_blocked: latch")
+        self.assertIn("waited 38 steps to be admitted. First in line at step 2, refused for blocks: its "
+                      "next chunk did not fit (7 blocks needed, 4 free; A held 2 and B 2); at step 3, "
+                      "latch: nobody was looked at since a refusal, until a running request left (7 "
+                      "blocks needed, 4 free; A held 2 and B 2). It ended when A finished", life)
+        self.assertIn("try next    on_blocked: stop", text)
+
+    def test_mix(self):
+        text, life = self.told("mix: decode_first")
+        self.assertIn("waited 38 steps to be admitted. First in line at step 2, mix: decode_first: nobody "
+                      "was looked at while others decoded (7 blocks needed, 4 free; A held 2 and B 2). It "
+                      "ended when A finished", life)
+        self.assertIn("try next    mix: mixed", text)
+
+    def test_latch_or_mix(self):
+        life = self.told("mix: decode_first, on_blocked: latch")[1]
+        self.assertIn("until a running request left; or mix: decode_first: nobody", life)
 
 
 class Ask(ExplainCase):

@@ -87,6 +87,10 @@ static void expect_facts(size_t at, struct pkv_step_facts want)
     ck_assert_uint_eq(facts[at].num_preempted, want.num_preempted);
     ck_assert_uint_eq(facts[at].num_finished, want.num_finished);
     ck_assert_int_eq(facts[at].is_idle, want.is_idle);
+    ck_assert_uint_eq(facts[at].parts, want.parts);
+    ck_assert_uint_eq(facts[at].num_survivors, want.num_survivors);
+    ck_assert_uint_eq(facts[at].sum_emitted, want.sum_emitted);
+    ck_assert_uint_eq(facts[at].sum_max_tokens, want.sum_max_tokens);
 }
 
 /* 4 blocks. Row 0: 16 + 20. Row 1: 32 + 1, gone after step 0. Row 2: 20 + 20, comes in in step 1,
@@ -112,14 +116,15 @@ START_TEST(state_learns_after_each_step_and_choices_see_it)
         step(sched);
         ck_assert_uint_eq(num_facts, t + 1);
     }
-    expect_facts(0, (struct pkv_step_facts){ 48, 48, 0, 2, 0, 1, false });
-    expect_facts(1, (struct pkv_step_facts){ 21, 20, 1, 1, 0, 0, false });
+    expect_facts(0, (struct pkv_step_facts){ 48, 48, 0, 2, 0, 1, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(1, (struct pkv_step_facts){ 21, 20, 1, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
     for (size_t t = 2; t < 14; t++)
-        expect_facts(t, (struct pkv_step_facts){ 2, 0, 2, 0, 0, 0, false });
-    expect_facts(14, (struct pkv_step_facts){ 1, 0, 1, 0, 1, 0, false });
-    expect_facts(19, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, false });
-    expect_facts(20, (struct pkv_step_facts){ 33, 33, 0, 1, 0, 0, false });
-    expect_facts(26, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, true });
+        expect_facts(t, (struct pkv_step_facts){ 2, 0, 2, 0, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    /* row 0 is left, with 14 tokens of 20 out before this one */
+    expect_facts(14, (struct pkv_step_facts){ 1, 0, 1, 0, 1, 0, false, PKV_MIX_ALL, 1, 14, 20, NULL, 0 });
+    expect_facts(19, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(20, (struct pkv_step_facts){ 33, 33, 0, 1, 0, 0, false, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
+    expect_facts(26, (struct pkv_step_facts){ 1, 0, 1, 0, 0, 1, true, PKV_MIX_ALL, 0, 0, 0, NULL, 0 });
     ck_assert_uint_eq(num_picks, 1);
     ck_assert_uint_eq(seen_by_pick.num_steps, 14);      /* steps 0 .. 13 are over */
     ck_assert_uint_eq(seen_by_pick.num_finished, 1);
@@ -263,12 +268,28 @@ START_TEST(those_put_aside_are_seen_to_wait)
 }
 END_TEST
 
+START_TEST(a_parameter_is_written_as_people_write_it)
+{
+    static const struct { int64_t scale, value; const char *text; } rows[] = {
+        {0, 12, "12"}, {1000, 700, "0.7"}, {1000, 1000, "1"}, {1000, 1250, "1.25"},
+        {100, 14, "0.14"}, {1000, -5, "-0.005"}, {10, -25, "-2.5"}, {1000, 0, "0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct pkv_policy_param param = {.name = "x", .scale = rows[i].scale};
+        char text[32];
+        pkv_policy_param_write(&param, rows[i].value, text, sizeof text);
+        ck_assert_str_eq(text, rows[i].text);
+    }
+}
+END_TEST
+
 /* --- a mix that leaves out a half ------------------------------------------------------------ */
 
 static struct pkv_mix mix_now;
 
-static struct pkv_mix choose_mix(const struct pkv_sched_view *view)
+static struct pkv_mix choose_mix(const void *state, const struct pkv_sched_view *view)
 {
+    (void)state;
     (void)view;
     return mix_now;
 }
@@ -283,7 +304,7 @@ START_TEST(a_mix_may_leave_out_a_half)
     struct pkv_sched *sched;
 
     config.policies.mix = &test_mix;
-    mix_now = (struct pkv_mix){ .grow = true, .admit = false };
+    mix_now = (struct pkv_mix){ .first = PKV_MIX_RUNNING };
     sched = make_sched(&config);
     ck_assert_int_eq(step(sched)->limit, PKV_LIMIT_EMPTY);
     first = add(sched, 0, 20, 9, 0);
@@ -292,15 +313,15 @@ START_TEST(a_mix_may_leave_out_a_half)
     ck_assert_int_eq(plan->limit, 6);
     ck_assert_uint_eq(plan->num_admissions, 0);
     ck_assert(plan->changed_nothing);
-    mix_now.admit = true;
+    mix_now.first = PKV_MIX_ALL;
     ck_assert_uint_eq(step(sched)->num_tokens, 20);
     second = add(sched, 1, 30, 9, 0);
-    mix_now.admit = false;
+    mix_now.first = PKV_MIX_RUNNING;
     plan = step(sched);   /* the first one goes on, the second waits although it fits */
     ck_assert_uint_eq(plan->num_tokens, 1);
     ck_assert_int_eq(plan->limit, PKV_LIMIT_LATCH);
     ck_assert_int_eq(second->status, PKV_REQUEST_WAITING);
-    mix_now = (struct pkv_mix){ .grow = false, .admit = true };
+    mix_now = (struct pkv_mix){ .first = PKV_MIX_NEWCOMERS };
     plan = step(sched);   /* and the other way round */
     ck_assert_uint_eq(plan->num_tokens, 30);
     ck_assert_uint_eq(plan->num_admissions, 1);
@@ -318,7 +339,7 @@ START_TEST(a_mix_that_never_admits_is_stuck)
 
     begin_run(&run, 10);
     run.config.sched.policies.mix = &test_mix;
-    mix_now = (struct pkv_mix){ .grow = true, .admit = false };
+    mix_now = (struct pkv_mix){ .first = PKV_MIX_RUNNING };
     ask(&run, (struct asked){ .num_prompt = 20, .num_output = 5 });
     ask(&run, (struct asked){ .arrival_ns = 7 * MS, .num_prompt = 20, .num_output = 5 });
     expect_outcome(&run, PKV_OUTCOME_STUCK);
@@ -343,6 +364,7 @@ int main(void)
     tcase_add_test(tests, a_place_at_the_tail_is_kept);
     tcase_add_test(tests, a_place_at_the_front_is_kept);
     tcase_add_test(tests, those_put_aside_are_seen_to_wait);
+    tcase_add_test(tests, a_parameter_is_written_as_people_write_it);
     tcase_add_test(tests, a_mix_may_leave_out_a_half);
     tcase_add_test(tests, a_mix_that_never_admits_is_stuck);
     suite_add_tcase(suite, tests);

@@ -27,12 +27,13 @@ from program import FILES, SCENARIO, TRACE, ProgramCase
 
 COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
             "formats", "help")
-RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--quiet")
+RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
+             "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
     "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
-LATER_FLAGS = ("--kv-budget", "--model", "--live", "--step", "--perfetto", "--openmetrics", "--warm",
+LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
                "--after", "--until", "--columns")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.
@@ -176,7 +177,7 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "speculation")],
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key != "waste"],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -190,12 +191,11 @@ class Help(ProgramCase):
         self.small()
         facts = self.facts("scenario")
         for section, prefix in (("POOL", "kv."), ("SCHEDULER", "scheduler."), ("STEP TIME", "step_time."),
-                                ("TRAFFIC", "traffic."), ("TARGETS", "targets."),
-                                ("SPECULATION", "speculation.")):
+                                ("TRAFFIC", "traffic."), ("TARGETS", "targets.")):
             error = self.call("run", "scenario.yaml", "--set", prefix + "colour=1").stderr
             known = set(re.search(r"known in \S+: (.*)\n", error)[1].split(", "))
             named = {name.removeprefix("kv.") for name in facts[section]}
-            self.assertEqual(named - {"title", "question"}, known)
+            self.assertEqual(named - {"title", "question", "async_scheduling"}, known)
 
     def test_completion(self):
         self.write("words", self.done("--completion", "bash").stdout)
@@ -225,7 +225,8 @@ class Listings(ProgramCase):
         text = self.done("policies").stdout
         for row in rows:
             self.assertTrue(row["summary"] and row["source"])
-            self.assertRegex(text, rf"(?m)^  {row['name']} ")
+            longest = max(len(r["name"]) for r in rows if r["choice"] == row["choice"])
+            self.assertIn(f"\n  {row['name']:{longest}}  {row['summary']}", text)
 
     def test_presets(self):
         rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}

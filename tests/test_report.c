@@ -391,7 +391,9 @@ START_TEST(a_refusal_names_the_rule_that_applies)
         {"whole_prompt", 0, "gate: its", "try next    a larger pool"},
         {"whole_prompt", 0.1, "gate and watermark: ", "try next    a smaller watermark"},
         {"first_chunk", 0.1, "watermark: ", "try next    a smaller watermark"},
-        {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"}};
+        {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"},
+        {"static_batch", 0, "static batch: ", "try next    admit: reserve_max"},
+        {"ratio", 0, "ratio: ", "try next    a smaller max_tokens"}};
     struct pkv_scenario scenario = fixed_scenario();
     struct pkv_summary summary = plain_summary();
 

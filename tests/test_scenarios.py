@@ -4,15 +4,17 @@ other side, and the finding's numbers are what the runs give.
 
 usage: test_scenarios.py PROGRAM SOURCE_ROOT
 """
+import json
 import os
 import re
 import sys
 
 import tap
 from program import ProgramCase
+from scenario_case import ScenarioCase
 
-SCENARIOS = ""
-
+NS_PER_STEP = 1_000_000      # of admission_32_vs_25.yaml
+GIVEN_UP = [1, 129, 273, 417, 577, 753, 945]    # its steps with a preemption
 GATE_OFF = ("--set", "scheduler.reserve_full_isl=false")
 
 
@@ -20,19 +22,7 @@ def mean_ms(values):
     return sum(values) / len(values) / 1e6
 
 
-class Scenarios(ProgramCase):
-    def run_scenario(self, name, *args, status=0):
-        result = self.call("run", os.path.join(SCENARIOS, name), "-o", "out", "--quiet", *args)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return self.summary("out")
-
-    def say(self, name, *phrases):
-        """The head of the scenario says these numbers."""
-        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-            head = re.sub(r"\s*\n# *", " ", file.read())
-        for phrase in phrases:
-            self.assertIn(phrase, head)
-
+class Scenarios(ScenarioCase):
     def waits_ms(self, priority):
         return [int(row["first_token_ns"]) - int(row["arrival_ns"])
                 for row in self.rows("out", "requests.csv") if row["priority"] == priority]
@@ -42,11 +32,10 @@ class Scenarios(ProgramCase):
                    for row in self.rows("out", "requests.csv") if row["priority"] == priority)
 
     def test_each_has_its_question_finding_and_other_side(self):
-        names = sorted(name for name in os.listdir(SCENARIOS) if name.endswith(".yaml"))
-        self.assertGreaterEqual(len(names), 6)
+        names = sorted(name for name in os.listdir(self.scenarios) if name.endswith(".yaml"))
+        self.assertGreaterEqual(len(names), 16)
         for name in names:
-            with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-                text = file.read()
+            text = self.text(name)
             with self.subTest(name):
                 self.assertTrue(text.startswith("# Question  "))
                 self.assertIn("\n# Finding   ", text)
@@ -55,25 +44,105 @@ class Scenarios(ProgramCase):
                 question = re.search(r"^question: (.*)$", text, re.M).group(1)
                 self.assertTrue(text.startswith(f"# Question  {question}\n"))
 
+    def check_optimistic(self, summary):
+        """The m who run need their (256 + g)th block each in step 16 (g - 1) + 1, and m of them fit
+        while m (256 + g) is at most 8,192: 31 up to g = 8, 30 up to 17, 29 up to 26, 28 up to 36,
+        27 up to 47, 26 up to 59, and 25 to the end. So the last of m goes at g = 1, 9, ..., 60.
+        """
+        events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
+        victims = [event for event in events if event["kind"] == "preempt"]
+        self.assertEqual([event["step"] for event in victims], GIVEN_UP)
+        self.assertEqual([event["id"] for event in victims], "31 30 29 28 27 26 25".split())
+        for m, g, event in zip(range(32, 25, -1), (1, 9, 18, 27, 37, 48, 60), victims):
+            held = 256 + g - 1                  # by each of the m before the step
+            self.assertEqual(event["step"], 16 * (g - 1) + 1)
+            # The free blocks go to the first ones in line; the next one lacks one.
+            self.assertEqual(event["for"], str(8192 - m * held))
+            self.assertEqual((event["freed_blocks"], event["lost_tokens"]),
+                             (held, 4096 + event["step"] - 1))
+        resumed = [event for event in events if event["kind"] == "resume"]
+        self.assertEqual([(event["step"], event["id"]) for event in resumed],
+                         [(1024, row) for row in "25 26 27 28 29 30 31".split()])
+        self.assertEqual((summary["preemptions"], summary["steps"]), (7, 2047))
+        # 32 prompts, 1,023 tokens more of each, and what is computed again: sum of 4,095 + T.
+        self.assertEqual(7 * 4095 + sum(GIVEN_UP), 31760)
+        self.assertEqual(32 * (4096 + 1023) + 31760, 195568)
+        self.assertEqual((summary["tokens"]["scheduled"], summary["tokens"]["recomputed"]),
+                         (195568, 31760))
+        self.assertEqual(summary["tokens"]["output"], 32 * 1024)
+        self.assertEqual((summary["peak"]["running"], summary["peak"]["waiting"],
+                          summary["peak"]["used_blocks"]), (32, 7, 8192))
+
+    def check_rows(self, rows, *wanted):
+        """(step, running, waiting, used blocks) of some rows."""
+        for step, *values in wanted:
+            row = rows[step]
+            self.assertEqual([int(row[key]) for key in ("step", "running", "waiting", "used_blocks")],
+                             [step, *values])
+            self.assertEqual(int(row["used_blocks"]) + int(row["free_blocks"]), 8192)
+
+    def lives(self):
+        """Of each request: steps of its first and last token, preemptions, tokens computed again,
+        most blocks, longest gap in steps."""
+        return [(int(row["first_token_ns"]) // NS_PER_STEP - 1,
+                 int(row["finish_ns"]) // NS_PER_STEP - 1, int(row["preemptions"]),
+                 int(row["recomputed_tokens"]), int(row["peak_blocks"]),
+                 int(row["max_gap_ns"]) // NS_PER_STEP)
+                for row in self.rows("out", "requests.csv")]
+
     def test_admission_32_vs_25(self):
         name = "admission_32_vs_25.yaml"
         optimistic = self.run_scenario(name)
+        self.check_optimistic(optimistic)
         rows = self.rows("out", "steps.csv")
-        self.assertEqual([int(r["step"]) for r in rows if r["preempted"] != "0"],
-                         [1, 129, 273, 417, 577, 753, 945])
-        self.assertEqual(rows[0]["running"], "32")
-        self.assertEqual(optimistic["tokens"]["scheduled"], 195568)
-        self.assertEqual(optimistic["tokens"]["recomputed"], 31760)
+        self.assertEqual([int(r["step"]) for r in rows if r["preempted"] != "0"], GIVEN_UP)
+        self.assertEqual([(r["step"], r["resumed"]) for r in rows if r["resumed"] != "0"],
+                         [("1024", "7")])
+        # Full at once; then the 31 that are left hold 257 each.
+        self.check_rows(rows, (0, 32, 0, 32 * 256), (1, 31, 1, 7967), (128, 31, 1, 31 * 264),
+                        (129, 30, 2, 30 * 265), (945, 25, 7, 25 * 316), (1023, 25, 7, 25 * 320))
+        self.assertEqual((rows[1]["free_blocks"], rows[-1]["step"]), ("225", "2046"))
+        # The one given up in step T has T tokens. The others come from step 1,024 on.
+        self.assertEqual(self.lives(), [(0, 1023, 0, 0, 320, 1)] * 25 + [
+            (0, 1024 + 1023 - t, 1, 4096 + t - 1, 320, 1024 - (t - 1)) for t in GIVEN_UP[::-1]])
         self.assertEqual(optimistic["latency_ms"]["max_gap"]["max"], 1024)
-        self.assertEqual(rows[-1]["step"], "2046")
         reserve = self.run_scenario(name, "--set", "scheduler.admit=reserve_max")
         rows = self.rows("out", "steps.csv")
-        self.assertEqual((rows[0]["running"], rows[0]["waiting"]), ("25", "7"))
+        # 5,119 positions are 320 blocks: 25 x 320 = 8,000 of 8,192.
+        self.check_rows(rows, (0, 25, 7, 25 * 256), (1023, 25, 7, 8000), (1024, 7, 0, 7 * 256),
+                        (2047, 7, 0, 7 * 320))
+        self.assertEqual([(r["step"], r["admitted"]) for r in rows if r["admitted"] != "0"],
+                         [("0", "25"), ("1024", "7")])
+        self.assertEqual([(r["step"], r["finished"]) for r in rows if r["finished"] != "0"],
+                         [("1023", "25"), ("2047", "7")])
+        self.assertEqual(self.lives(), [(0, 1023, 0, 0, 320, 1)] * 25 +
+                         [(1024, 2047, 0, 0, 320, 1)] * 7)
+        self.assertEqual((reserve["preemptions"], reserve["tokens"]["recomputed"]), (0, 0))
+        self.assertEqual((reserve["peak"]["used_blocks"], reserve["peak"]["waiting"]), (8000, 7))
+        self.assertEqual(reserve["tokens"]["scheduled"], 32 * 5119)
         self.assertEqual(reserve["tokens"]["scheduled"], 163808)
         self.assertEqual(reserve["latency_ms"]["max_gap"]["max"], 1)
         self.assertEqual(rows[-1]["step"], "2047")
         self.say(name, "195,568", "31,760", "163,808", "1, 129, 273, 417, 577, 753, 945",
                  "step 2,046", "step 2,047")
+
+    def test_six_blocks(self):
+        name = "six_blocks.yaml"
+        small = self.run_scenario(name)
+        rows = self.rows("out", "steps.csv")
+        self.assertEqual([r["step"] for r in rows if r["preempted"] != "0"], ["5"])
+        self.assertEqual((rows[6]["resumed"], rows[6]["hit_tokens"], rows[6]["sched_tokens"]),
+                         ("1", "16", "1"))
+        self.assertEqual(small["tokens"]["recomputed"], 0)
+        requests = {row["id"]: row for row in self.rows("out", "requests.csv")}
+        self.assertEqual(requests["c"]["queue_ns"], "8000000")
+        apart = self.run_scenario(name, "--set", "kv.prefix_cache=false")
+        self.assertLess(max(int(r["running"]) for r in self.rows("out", "steps.csv")), 3)
+        large = self.run_scenario(name, "--set", "kv.num_blocks=8")
+        self.assertEqual([s["steps"] for s in (small, apart, large)], [12, 16, 9])
+        self.assertEqual([s["preemptions"] for s in (small, apart)], [1, 0])
+        self.say(name, "step 5", "16 computed tokens", "back in step 6", "computes 1 of 17",
+                 "waits 8 steps; the run takes 12", "takes 16 steps", "it takes 9")
 
     def test_consumed_not_emitted(self):
         name = "consumed_not_emitted.yaml"
@@ -161,10 +230,7 @@ class Scenarios(ProgramCase):
             rows[preset] += f" {mean['running']:.1f} {paper}"
             rates.append(f"{run['throughput']['requests_per_s']:.2f}")
             outside.append(f"{100 * (shares[2] + shares[3]):.1f}")
-        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-            table = {line.split()[1]: " ".join(line.split()[2:]) for line in file
-                     if re.match(r"#           (orca-|vllm )", line)}
-        self.assertEqual(table, rows)
+        self.say_rows(name, rows)
         again = self.run_scenario(name, "--set", "scheduler.watermark=0.05")
         self.say(name, f"{100 * used / held:.1f} % of what it holds is used",
                  f"serves {paged['throughput']['requests_per_s']:.2f} requests a second, the three "
@@ -175,29 +241,39 @@ class Scenarios(ProgramCase):
                  f"{again['throughput']['requests_per_s']:.2f} requests a second",
                  f"are {outside[0]}, {outside[1]} and {outside[2]} % here")
 
-    def test_drafts_under_pressure(self):
-        name = "drafts_under_pressure.yaml"
-        rows = []
-        for drafts in ("none", 1, 4, 8, 16, 32):
-            change = (("--set", "speculation.method=none") if drafts == "none" else
-                      ("--set", f"speculation.num_tokens={drafts}"))
-            run = self.run_scenario(name, *change)
-            made = run.get("speculation", {"emitted": 1, "verifications": 1})
-            self.assertEqual("speculation" in run, drafts != "none")
-            if drafts != "none":   # 1 - 0.7^(k+1) over 0.3, but for what the ends cut off
-                expected = (1 - 0.7 ** (drafts + 1)) / 0.3
-                self.assertAlmostEqual(made["emitted"] / made["verifications"], expected, delta=0.07)
-                self.assertEqual(made["drafted"], drafts * made["verifications"])
-            rows.append(f"{drafts} {made['emitted'] / made['verifications']:.2f} "
-                        f"{run['mean']['running']:.1f} {run['preemptions']} "
-                        f"{run['makespan_ns'] / 1e9:.2f}")
-        with open(os.path.join(SCENARIOS, name), encoding="utf-8") as file:
-            table = [" ".join(line.split()[1:6]) for line in file
-                     if re.match(r"# {10,}(none|\d+) +\d\.\d\d ", line)]
-        self.assertEqual(table, rows)
-        ngram = self.run_scenario(name, "--set", "speculation.method=ngram",
-                                  "--set", "speculation.num_tokens=16")
-        self.say(name, f"16 of them are done after {ngram['makespan_ns'] / 1e9:.2f} s")
+    def queue_s(self, rows):
+        waits = [int(row["admitted_ns"]) - int(row["arrival_ns"]) for row in rows]
+        return sum(waits) / len(waits) / 1e9
+
+    def test_starvation_under_lpm(self):
+        name = "starvation_under_lpm.yaml"
+        waits, alone, means, found = {}, {}, set(), set()
+        for key, value in (("order", "fcfs"), *(("aging_tokens", n) for n in (0, 1, 4, 16))):
+            run = self.run_scenario(name, "--set", f"scheduler.{key}={value}")
+            rows = self.rows("out", "requests.csv")
+            # The first of the others has nothing to find yet.
+            alone[value] = [r for r in rows if r["hit_tokens"] == "0" and r["id"] != "0"]
+            sharing = [r for r in rows if r not in alone[value]]
+            waits[value] = (self.queue_s(alone[value]), self.queue_s(sharing))
+            means.add(f"{self.queue_s(rows):.2f}")
+            found.add(run["tokens"]["hit"])
+            if value == 0:
+                longest = run["latency_ms"]["queue"]["max"] / 1e3
+                share = 1e11 * longest / run["makespan_ns"]
+        self.assertEqual({len(rows) for rows in alone.values()}, {48})
+        self.assertEqual((len(means), len(found)), (1, 1))
+        # While those with a hit wait nobody else starts, but for those who came before they had to.
+        first = min(alone[0], key=lambda r: int(r["arrival_ns"]))
+        self.assertEqual(first["id"], "22")
+        last_arrival = max(int(r["arrival_ns"]) for r in self.rows("out", "requests.csv"))
+        self.assertTrue(all(int(r["admitted_ns"]) > last_arrival for r in alone[0]))
+        text = lambda value: f"{waits[value][0]:.1f} s and {waits[value][1]:.1f} s"
+        self.say(name, f"request 22, waits {longest:.1f} s for a place, {share:.0f} % of the run",
+                 f"the 48 wait {waits[0][0]:.1f} s on average, the others {waits[0][1]:.1f} s.",
+                 f"aging_tokens 1: {text(1)}; 4: {text(4)}; 16: {text(16)},",
+                 f"first served gives ({text('fcfs')})", f"average wait is {means.pop()} s")
+        shown = self.call("run", os.path.join(self.scenarios, name))
+        self.assertRegex(shown.stdout, r"(?m)^starving +request 22: waited 3,333 steps")
 
     def test_priority(self):
         name = "priority.yaml"
@@ -218,6 +294,6 @@ class Scenarios(ProgramCase):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    SCENARIOS = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
+    ScenarioCase.scenarios = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
     ProgramCase.program = os.path.abspath(sys.argv.pop(1))
     tap.main(__name__)

@@ -121,7 +121,7 @@ START_TEST(the_rest_of_the_budget_goes_to_the_next)
     plan = step(sched);
     ck_assert_uint_eq(plan->num_tokens, 8);
     ck_assert_uint_eq(plan->entries[1].num_tokens, 4);
-    ck_assert(plan->entries[0].num_sampled == 1 && plan->entries[1].num_sampled == 0);
+    ck_assert(plan->entries[0].sampled && !plan->entries[1].sampled);
     plan = step(sched);
     ck_assert_uint_eq(plan->num_tokens, 8);
     ck_assert(plan->entries[0].finished);
@@ -140,7 +140,7 @@ static size_t admitted_past_the_head(const char *on_blocked, int64_t max_overtak
     size_t num;
 
     set(&config, PKV_CHOICE_ON_BLOCKED, on_blocked);
-    config.policies.on_blocked_param = max_overtakes;
+    config.policies.params[PKV_CHOICE_ON_BLOCKED][0] = max_overtakes;
     sched = make_sched(&config);
     add(sched, 0, 64, 20, 0);
     step(sched);

@@ -152,6 +152,39 @@ END_TEST
 
 static const struct {
     const char *text;
+    int64_t scale;
+    int status;
+    int64_t value;
+    const char *why;
+} scaled[] = {
+    {"0.7", 1000, 0, 700, NULL},
+    {"1", 1000, 0, 1000, NULL},
+    {"-0.25", 100, 0, -25, NULL},
+    {"-2.5", 10, 0, -25, NULL},
+    {"0.140", 100, 0, 14, NULL},
+    {"0.145", 100, -1, 0, "has more than 2 decimals"},
+    {"1.", 100, -1, 0, "is not a number"},
+    {".5", 100, -1, 0, "is not a number"},
+    {"1e2", 100, -1, 0, "is not a whole number"},
+    {"0.5x", 100, -1, 0, "is not a number"},
+    {"9223372036854775807", 10, -1, 0, "is out of range"},
+    {"", 10, -1, 0, "is empty"},
+};
+
+START_TEST(parse_scaled)
+{
+    int64_t value = 77;
+    const char *why = NULL, *text = scaled[_i].text;
+    int status = pkv_parse_scaled(text, strlen(text), scaled[_i].scale, &value, &why);
+    ck_assert_int_eq(status, scaled[_i].status);
+    ck_assert_int_eq(value, status ? 77 : scaled[_i].value);
+    if (status)
+        ck_assert_str_eq(why, scaled[_i].why);
+}
+END_TEST
+
+static const struct {
+    const char *text;
     int64_t bare;
     int status;
     int64_t value;
@@ -253,6 +286,7 @@ int main(void)
     tcase_add_loop_test(c, parse_i64, 0, NUM(signed_whole));
     tcase_add_loop_test(c, parse_double, 0, NUM(doubles));
     tcase_add_loop_test(c, parse_decimal_ns, 0, NUM(decimals));
+    tcase_add_loop_test(c, parse_scaled, 0, NUM(scaled));
     tcase_add_loop_test(c, parse_time_ns, 0, NUM(times));
     tcase_add_loop_test(c, parse_bytes, 0, NUM(bytes));
     tcase_add_test(c, format_count);

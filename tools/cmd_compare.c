@@ -72,7 +72,8 @@ static const struct cli_option options[] = {
      .help = "runs side by side; changes nothing in the results", .kind = CLI_APPLY,
      .apply = apply_jobs},
     {.name = "output", .letter = 'o', .arg = "DIR", .fallback = "no files are written",
-     .help = "write compare.csv and compare.json to DIR, which is made if missing",
+     .help = "write compare.csv, compare.json, fairness.csv and overlay.csv to DIR, which is made if "
+             "missing",
      .kind = CLI_WORD, .offset = CLI_SESSION_AT(dir)},
     {.name = "json", .help = "print compare.json instead of the table", .kind = CLI_SWITCH,
      .offset = offsetof(struct values, json)},
@@ -260,6 +261,12 @@ const struct cli_command cli_compare = {
         "means with 95 % intervals; a difference marked with ~ may be noise. A trace "
         "is one sample, and mean latencies get their intervals from its parts. The shares of the "
         "pool that were held and filled have no best: they say nothing by themselves.\n\n"
+        "Where there are several tenants or priorities, each of the six largest has a table, and Jain's "
+        "fairness index over tenants is one of the figures: of their mean times to the first token, and "
+        "of the service they received a second from their first arrival to their last end, a prompt "
+        "token counting 1 and a generated one 2. Of five configurations or fewer, free blocks and "
+        "waiting are drawn over time on the same axes. Where all steps take the same time, latencies "
+        "are counted in steps.\n\n"
         "Values of --vary are parted by commas; those in quotes or brackets part nothing. A varied "
         "value wins over everything else that is said about its key.",
     .examples = "pagedkv compare scenarios/thrash_and_the_gate.yaml --vary "

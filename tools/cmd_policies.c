@@ -2,6 +2,8 @@
  * cmd_policies.c - `pagedkv policies`: the choices a scheduler is made of. Made from the registry,
  * so a new policy needs no edit here.
  */
+#include <string.h>
+
 #include "commands.h"
 #include "listing.h"
 #include "pagedkv/policy.h"
@@ -13,12 +15,15 @@ static void write_params_json(struct pkv_text *out, const struct pkv_policy_info
     pkv_text_add(out, ", \"params\": [");
     for (size_t i = 0; i < info->num_params; i++) {
         const struct pkv_policy_param *p = &info->params[i];
+        char preset[32], min[32], max[32];
+        pkv_policy_param_write(p, p->preset, preset, sizeof preset);
+        pkv_policy_param_write(p, p->min, min, sizeof min);
+        pkv_policy_param_write(p, p->max, max, sizeof max);
         pkv_text_add(out, i > 0 ? ", {" : "{");
         cli_json_pair(out, "name", p->name);
         pkv_text_add(out, ", ");
         cli_json_pair(out, "summary", p->summary);
-        pkv_text_fmt(out, ", \"default\": %lld, \"min\": %lld, \"max\": %lld}",
-                     (long long)p->preset, (long long)p->min, (long long)p->max);
+        pkv_text_fmt(out, ", \"default\": %s, \"min\": %s, \"max\": %s}", preset, min, max);
     }
     pkv_text_add(out, "]");
 }
@@ -53,16 +58,30 @@ static void write_json(struct pkv_text *out)
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_policy_line(struct pkv_text *out, const struct pkv_policy_info *info)
+static void write_policy_line(struct pkv_text *out, int name_width,
+                              const struct pkv_policy_info *info)
 {
     struct pkv_text summary = {0};
     pkv_text_add(&summary, info->summary);
-    for (size_t i = 0; i < info->num_params; i++)
-        pkv_text_fmt(&summary, "; %s (%lld): %s", info->params[i].name,
-                     (long long)info->params[i].preset, info->params[i].summary);
-    cli_list_line(out, "  ", 12, info->name, summary.failed ? info->summary : summary.text,
+    for (size_t i = 0; i < info->num_params; i++) {
+        char preset[32];
+        pkv_policy_param_write(&info->params[i], info->params[i].preset, preset, sizeof preset);
+        pkv_text_fmt(&summary, "; %s (%s): %s", info->params[i].name, preset,
+                     info->params[i].summary);
+    }
+    cli_list_line(out, "  ", name_width, info->name, summary.failed ? info->summary : summary.text,
                   info->source);
     pkv_text_free(&summary);
+}
+
+/* Of the longest word of a choice. */
+static int widest(const struct pkv_policy_info *const *list, size_t num)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < num; i++)
+        if (strlen(list[i]->name) > width)
+            width = strlen(list[i]->name);
+    return (int)width;
 }
 
 static void write_text(struct pkv_text *out)
@@ -72,7 +91,7 @@ static void write_text(struct pkv_text *out)
         const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
         pkv_text_fmt(out, "%s: %s\n", pkv_choice_name(choice), pkv_choice_summary(choice));
         for (size_t i = 0; i < num; i++)
-            write_policy_line(out, list[i]);
+            write_policy_line(out, widest(list, num), list[i]);
     }
 }
 

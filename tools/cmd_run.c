@@ -28,6 +28,12 @@ const struct cli_command cli_run = {
         "With -o the run leaves steps.csv (one row a step), requests.csv (one row a request), "
         "events.jsonl (what happened to whom), summary.json (the figures) and scenario.yaml (the "
         "scenario with every key written out; running it gives the same bytes).\n\n"
+        "With --step the run pauses at every step and shows why each thing happened, a map of the "
+        "pool, the block tables and the queues. Commands are read from standard input, from a "
+        "terminal or a pipe: Enter goes to the next step, a number so many steps on, g N to step N, "
+        "p to the next preemption, a to the next admission, b to the next head of the queue that is "
+        "refused, r ID shows one request alone, c goes on to the end, q stops and keeps what was "
+        "done, h lists the commands.\n\n"
         "What wins: the preset, then every key of the file, then flags, then --set.",
     .examples = "pagedkv run scenarios/sample.yaml\n"
                 "pagedkv run scenarios/sample.yaml -o out --set kv.num_blocks=512 --check\n",

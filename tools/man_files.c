@@ -35,7 +35,7 @@ static const struct man_fact steps[] = {
     {"max_gap_ns", "largest gap between two tokens of one request that ended in this step"},
     {"limit", "why the first in line was not admitted: 0 the queue was empty, 1 all that came were "
               "admitted, 2 blocks, 3 token budget, 4 sequences, 5 gate, watermark or reserve, "
-              "6 latch, 7 a preemption in this step"},
+              "6 latch: nobody was looked at, 7 a preemption in this step"},
 };
 
 static const struct man_fact requests[] = {
@@ -107,10 +107,6 @@ static const struct man_fact summary[] = {
               "reserved_frac, held for later tokens of their requests; internal_frac, held and never "
               "used: the rest of a guess, of a power of two of blocks, of a last block; external_frac, "
               "free while the first in line found no run long enough"},
-    {"speculation", "only with drafts: verifications, times that drafts of a request were computed; "
-                    "drafted, how many in all; accepted, those that were right, also where they came after "
-                    "the request's last token; emitted, tokens that came out of these times, the one "
-                    "behind the drafts included"},
 };
 
 static const struct man_fact compare[] = {
@@ -135,6 +131,9 @@ static const struct man_fact compare[] = {
     {"used_frac", "share of blocks held, weighted by time"},
     {"slot_use_frac", "share of all positions of the pool that are stored, weighted by time"},
     {"hit_frac", "share of the tokens looked up at first admissions that were found"},
+    {"jain_service", "Jain's fairness index of service_per_s over the tenants, see fairness.csv; only "
+                     "with two or more"},
+    {"jain_ttft", "the same of their ttft_mean_ms; empty as well when a tenant got no token"},
     {"better", "requests that took less from arrival to end than in configuration 1"},
     {"worse", "requests that took more"},
     {"same", "requests that took as long"},
@@ -142,6 +141,36 @@ static const struct man_fact compare[] = {
     {"gained", "requests completed here and not in configuration 1"},
     {"better_p50_ms", "by how much the better ones were better, in the median"},
     {"worse_p50_ms", "the same of the worse ones"},
+};
+
+static const struct man_fact fairness[] = {
+    {"configuration", "its number, as in compare.csv"},
+    {"group", "tenant or priority: what the requests of the row have in common"},
+    {"name", "of the tenant, empty for requests without one; or the priority"},
+    {"requests", "that arrived"},
+    {"completed", "of these, those that got all their tokens"},
+    {"output_tokens", "that came out, also for aborted requests"},
+    {"service_per_s", "service received a second, from its first arrival to its last end: a prompt "
+                      "token of an admitted request counts 1, an output token 2, what is computed again "
+                      "nothing"},
+    {"preemptions", "of its requests"},
+    {"ttft_mean_ms", "arrival to first token"},
+    {"ttft_p99_ms", "99th percentile of it; exact"},
+    {"e2e_mean_ms", "arrival to last token"},
+    {"e2e_p99_ms", "99th percentile of it; exact"},
+};
+
+static const struct man_fact overlay[] = {
+    {"configuration", "its number, as in compare.csv"},
+    {"begin_ns", "of the bin, from the first arrival on"},
+    {"end_ns", "begin_ns of the next; in a configuration's last bin its run ended"},
+    {"free_blocks_min", "fewest blocks that nobody held, at any time of the bin"},
+    {"free_blocks_max", "most of them"},
+    {"waiting_min", "fewest requests in the queue"},
+    {"waiting_max", "most of them"},
+    {"running_min", "fewest requests that held blocks"},
+    {"running_max", "most of them"},
+    {"preemptions_total", "preemptions up to the end of the bin"},
 };
 
 #define FACTS(array) array, sizeof array / sizeof *array
@@ -172,6 +201,14 @@ void man_files(struct pkv_text *out)
               "NAME_diff and NAME_diff_half95, the mean difference seed by seed with its interval, "
               "stand among them; with --batches mean latencies have such intervals, over stretches of "
               "time. compare.json has the same.", FACTS(compare));
+    man_facts(out, "FAIRNESS.CSV", "Of pagedkv compare: one row for each configuration of each tenant, "
+              "then of each priority. Figures are followed by the same columns as in compare.csv, with "
+              "intervals over seeds only. Jain's index of n tenants' figures x is (sum x)^2 / (n sum "
+              "x^2): 1 when all are the same, 1/n when one tenant has everything. compare.json has the "
+              "same under tenants and priorities.", FACTS(fairness));
+    man_facts(out, "OVERLAY.CSV", "Of pagedkv compare: each configuration over time, of the first seed, "
+              "in bins of one width for all of them, at most 1,000. A run's peaks survive, however "
+              "short. A shorter run has fewer rows.", FACTS(overlay));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-replay\\fR(1), "
                       "\\fBpagedkv\\-scenario\\fR(5)\n");
 }

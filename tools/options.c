@@ -1,7 +1,7 @@
 /*
  * options.c - reads a command line by the command's table of options.
  *
- * getopt_long does the cutting. It would also take "--step" for "--step-time"; here an option is
+ * getopt_long does the cutting. It would also take "--block" for "--block-size"; here an option is
  * written whole or it is unknown, so that a later version may add the shorter word without
  * changing what today's scripts mean.
  */

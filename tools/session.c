@@ -13,6 +13,7 @@
 #include "interrupt.h"
 #include "outdir.h"
 #include "pagedkv/report.h"
+#include "stepping.h"
 #include "terminal.h"
 
 struct session {
@@ -24,6 +25,7 @@ struct session {
     struct pkv_metrics *metrics;
     struct pkv_engine *engine;
     struct cli_progress progress;
+    struct cli_stepping stepping;
     int64_t begin_ns;
     bool kept;                                   /* the files have their names */
     bool reads_stdin;
@@ -32,8 +34,8 @@ struct session {
 
 static bool should_stop(void *ctx)
 {
-    (void)ctx;
-    return cli_interrupted();
+    const struct session *s = ctx;
+    return cli_interrupted() || s->stepping.has_stopped;
 }
 
 static int open_metrics(struct session *s, struct pkv_err *err)
@@ -53,7 +55,6 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         .on_change = o->on_change,
         .block_size = sched->groups[0].block_size,
         .num_gpu_blocks = sched->num_blocks + 1,
-        .has_speculation = sched->speculation.method != PKV_SPECULATION_NONE,
         .has_waste = sched->policies.layout->create != NULL,
         .target_ttft_ns = s->scenario->target_ttft_ns,
         .target_itl_ns = s->scenario->target_itl_ns,
@@ -70,10 +71,17 @@ static int open_engine(struct session *s, struct pkv_err *err)
         .source = s->traffic.source,
         .stuck_steps = 1,
         .check = s->options->check,
+        .log_evicted = s->options->step,
         .should_stop = should_stop,
+        .stop_ctx = s,
     };
     config.sinks[config.num_sinks++] = pkv_metrics_sink(s->metrics);
-    cli_progress_begin(&s->progress, !s->options->quiet);
+    if (s->options->step) {
+        if (cli_stepping_begin(&s->stepping, s->scenario, err) < 0)
+            return -1;
+        config.sinks[config.num_sinks++] = pkv_stepper_sink(s->stepping.stepper);
+    }
+    cli_progress_begin(&s->progress, !s->options->quiet && !s->options->step);
     if (s->progress.on)
         config.sinks[config.num_sinks++] = cli_progress_sink(&s->progress);
     s->engine = pkv_engine_create(&config, err);
@@ -109,9 +117,12 @@ static int open_session(struct session *s, const char *path, const struct cli_se
     s->scenario = pkv_scenario_load(path, settings->items, settings->num, err);
     if (s->scenario == NULL)
         return fail_scenario(path, err);
-    /* From here on: reading the first row may take for ever. */
     s->reads_stdin = s->scenario->is_trace && strcmp(s->scenario->trace, "-") == 0;
-    cli_interrupt_begin(s->reads_stdin);
+    if (s->options->step && (s->reads_stdin || (path != NULL && strcmp(path, "-") == 0)))
+        return pkv_fail(err, PKV_ERR_INPUT, "--step reads its commands from standard input, so the "
+                        "%s cannot come from there", s->reads_stdin ? "trace" : "scenario");
+    /* From here on: reading the first row, or a command, may take for ever. */
+    cli_interrupt_begin(s->reads_stdin || s->options->step);
     s->watches = true;
     s->resolved = pkv_scenario_resolved(s->scenario, err);
     if (s->resolved == NULL || pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
@@ -164,6 +175,8 @@ static enum cli_exit print_summary(struct session *s)
     style.dir = dir_to_explain(s);
     const struct pkv_trace_notes *notes =
         s->traffic.trace != NULL ? pkv_trace_notes(s->traffic.trace) : NULL;
+    if (s->options->step)
+        cli_write("\n", 1);    /* the pages end here */
     size_t num_points = pkv_metrics_series(s->metrics, series, PKV_SERIES_POINTS);
     char *text = pkv_report_summary(s->scenario, pkv_metrics_summary(s->metrics), series,
                                     num_points, notes, &style, &err);
@@ -185,6 +198,7 @@ static void close_session(struct session *s)
 {
     unwatch(s);
     pkv_engine_destroy(s->engine);
+    cli_stepping_end(&s->stepping);
     pkv_metrics_destroy(s->metrics);
     if (!s->kept)
         cli_outdir_unmake(&s->dir);
@@ -276,6 +290,10 @@ static enum cli_exit say_no_step(void)
 
 static bool has_sense(const struct cli_command *command, const struct cli_session_options *o)
 {
+    if (o->step && o->quiet) {
+        cli_wrong_use(command, "--step shows every step, and --quiet nothing: leave one out");
+        return false;
+    }
     const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"
                      : o->on_change ? "--on-change" : NULL;
     if (o->dir != NULL || flag == NULL)

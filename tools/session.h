@@ -12,7 +12,7 @@
 struct cli_session_options {
     const char *dir;             /* NULL = write no files */
     unsigned files;              /* of enum pkv_file; 0 = all */
-    bool quiet, check, on_change;
+    bool quiet, check, on_change, step;
     uint64_t every;              /* 0 = not given */
     struct cli_settings flags;   /* owned: keys from flags */
     struct cli_settings sets;    /* owned: keys from --set, which win over flags */
@@ -38,6 +38,9 @@ struct cli_session_options {
      .kind = CLI_KEY, .key = "traffic.seed", .offset = CLI_SESSION_AT(flags)},                   \
     {.name = "check", .help = "recount every invariant after each step; a broken one ends the "  \
      "run with its id and both numbers", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(check)},   \
+    {.name = "step", .help = "pause at every step: show what the scheduler did, the pool, the "    \
+     "block tables and the queues, and read from standard input where to go on; h lists the "    \
+     "commands", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(step)},                            \
     {.name = "quiet", .letter = 'q', .help = "print nothing but errors", .kind = CLI_SWITCH,     \
      .offset = CLI_SESSION_AT(quiet)}
 

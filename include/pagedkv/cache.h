@@ -17,8 +17,7 @@
  *   C3  num_keys is the number of different keys in the index
  *   C4  num_cached is the number of free blocks that have a key
  *   C5  num_stored is the number of different positions in blocks with a holder
- *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs, and
- *       under speculation as many as the positions ahead may need)
+ *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs)
  *   C7  the published blocks of a table come first, are full, and carry the sequence's identities
  * Order of identities and of freed blocks: vllm/v1/core/block_pool.py and kv_cache_utils.py.
  */
@@ -81,7 +80,12 @@ struct pkv_group_config {
     uint32_t block_size;               /* tokens, > 0 */
 };
 
-enum pkv_publish { PKV_PUBLISH_ALLOC, PKV_PUBLISH_COMPUTED };
+enum pkv_publish {
+    PKV_PUBLISH_ALLOC,       /* the cache does it, when tokens are scheduled; else the caller: */
+    PKV_PUBLISH_COMPUTED,    /* after each step */
+    PKV_PUBLISH_CHUNK_END,   /* after each chunk of a prompt, and at the end */
+    PKV_PUBLISH_FINISH       /* at the end */
+};
 
 struct pkv_cache_config {
     struct pkv_pool_config pool;
@@ -89,9 +93,7 @@ struct pkv_cache_config {
     uint32_t num_groups;               /* 1 in this version */
     bool prefix_cache;
     enum pkv_pool_end unhashed_free;   /* where freed blocks without identity go, cache on */
-    enum pkv_publish publish;          /* a full block answers look-ups when allocated / computed */
-    uint32_t max_ahead_tokens;         /* positions beyond the computed ones that a table may have */
-    bool drops_last_hit;               /* the last block of a hit is computed anew (EAGLE) */
+    enum pkv_publish publish;          /* when a full block answers look-ups */
 };
 
 /* One block table. */
@@ -122,7 +124,6 @@ struct pkv_seq {
 struct pkv_hit {
     uint32_t num_tokens;
     uint32_t num_free_blocks;       /* of these blocks, those that lie free now */
-    uint32_t num_dropped_blocks;    /* found behind them and not used */
     uint32_t num_blocks[PKV_MAX_GROUPS];
     const pkv_block_id *blocks[PKV_MAX_GROUPS];
 };
@@ -145,6 +146,10 @@ int pkv_seq_init(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_
                  struct pkv_err *err);
 /* Give the buffers back; the sequence must hold no block. */
 void pkv_seq_finish(struct pkv_cache *cache, struct pkv_seq *seq);
+
+/* One number for its first num_tokens, from 1 to those known: equal if and only if they and the roots
+ * are. Cost O(spans). */
+uint64_t pkv_seq_hash_first(const struct pkv_seq *seq, uint32_t num_tokens);
 
 /* Make room, so that no later call has to allocate: tables for num_positions positions, and the
  * identities of all full blocks among the known tokens (cache on).
@@ -182,16 +187,8 @@ void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq);
 void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences);
 void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens);
 
-/* Under publish: computed, enter the full blocks below num_computed_tokens. */
+/* Enter the full blocks below num_computed_tokens; for publish other than alloc. */
 void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq);
-
-/* The last positions were computed with tokens that were not right; the blocks stay. None of them
- * lies in a block with an identity. */
-void pkv_cache_rewind(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
-
-/* The same below num_tokens under either publish, for tokens that became known after they were
- * computed. */
-void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
 
 /* Take back the identities of blocks not wholly below num_tokens (their tokens were cancelled). */
 void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
@@ -228,6 +225,13 @@ uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_pr
  * later. */
 bool pkv_cache_takes_runs(const struct pkv_cache *cache);
 
+/* Reading single blocks: how many sequences hold it; whether it has an identity, so that a look-up may
+ * find it. The free blocks in the order in which they would be taken (under a layout of runs by their
+ * ids); out has room for all blocks. */
+uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id);
+bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id);
+uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out);
+
 /* Identities lost since pkv_cache_clear_evicted(), block ids in order. Kept only after
  * pkv_cache_log_evicted(cache, true).
  *   returns  0, or -1 with PKV_ERR_MEMORY when there was no room for one of them */
@@ -241,6 +245,9 @@ int pkv_cache_evicted(const struct pkv_cache *cache, const pkv_block_id **out, s
  *   cost   O(blocks of the hit); nothing per step */
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit);
 uint64_t pkv_cache_version(const struct pkv_cache *cache);
+/* How often an identity has come or gone: while the number stands, every look-up finds as many tokens as
+ * before. */
+uint64_t pkv_cache_num_key_changes(const struct pkv_cache *cache);
 
 /* One number for what the blocks hold, those of the sequences and the free ones in their order. seqs
  * are all sequences that hold blocks. Cost O(num_blocks).

@@ -7,7 +7,8 @@
  * ops of its own: the scheduler takes pointers, the registry only maps words to them.
  *
  * Choices are pure: const state and the view. State that learns has one door, observe(), called after
- * each step; it is state_size zeroed bytes owned by the scheduler.
+ * each step (an order two more, for who comes and goes); it is state_size bytes owned by the
+ * scheduler, zeroed, then handed to init() with the values of the policy's parameters in their order.
  */
 #ifndef PAGEDKV_POLICY_H
 #define PAGEDKV_POLICY_H
@@ -59,8 +60,26 @@ struct pkv_sched_view {
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
+    bool prefix_cache;
+    uint64_t num_passes;                   /* over a queue that was not empty, so far */
     uint64_t step;
     uint64_t seed;
+};
+
+/* Parts of a step. A running request decodes when it has a token out and one known token to compute;
+ * else it is still in its prompt, or again in it. */
+enum pkv_mix_part {
+    PKV_MIX_DECODES = 1,
+    PKV_MIX_PROMPTS = 2,
+    PKV_MIX_NEWCOMERS = 4,
+    PKV_MIX_RUNNING = PKV_MIX_DECODES | PKV_MIX_PROMPTS,
+    PKV_MIX_ALL = PKV_MIX_RUNNING | PKV_MIX_NEWCOMERS
+};
+
+/* What one tenant got in a step. */
+struct pkv_tenant_tokens {
+    uint64_t num_prompt;        /* prompts of those admitted for the first time */
+    uint64_t num_generated;
 };
 
 /* What a step came to. */
@@ -69,6 +88,12 @@ struct pkv_step_facts {
     uint64_t num_prefill_tokens, num_decodes;
     size_t num_admitted, num_preempted, num_finished;
     bool is_idle;               /* nobody runs and nobody waits after it */
+    unsigned parts;             /* of the turn that scheduled something; 0 = nothing was scheduled */
+    /* Of those who still ran after the last preemption, before their tokens; 0 without one. */
+    size_t num_survivors;
+    uint64_t sum_emitted, sum_max_tokens;
+    const struct pkv_tenant_tokens *tenants;   /* [num_tenants], by number; 0 without needs_tenant_tokens */
+    size_t num_tenants;
 };
 
 /* One waiting request under consideration. */
@@ -83,18 +108,42 @@ struct pkv_candidate {
 enum pkv_admit_verdict {
     PKV_ADMIT,        /* as proposed */
     PKV_ADMIT_BLOCKS, /* no: not even this step's blocks are there */
-    PKV_ADMIT_GATE    /* no: gate, watermark or reserve; this step's blocks would be there */
+    PKV_ADMIT_GATE    /* no: gate, watermark or reserve, where this step's blocks would be there; or a
+                         batch that is shut, whatever is there */
 };
 
-/* The key of a waiting request: smaller first, equal ones by arrival. */
+/* The key of a waiting request: smaller first, equal ones by arrival. An order that needs the whole
+ * queue has rank() instead of key(): all keys at once, before every pass; who comes between two passes
+ * stands behind those ranked. */
 struct pkv_order_ops {
     struct pkv_policy_info info;
     bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
     bool by_arrival;         /* the order of arrival itself; the key is 0 for all */
     int64_t (*key)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *r);
+    /* waiting is the queue in no particular order: where one stands now is in its waiting_node. Those put
+     * to the front or behind the end are in it, and stay where they are whatever their key. scratch has
+     * rank_size_each bytes for each; keys lie between the ends of their range, which are reserved. */
+    void (*rank)(const void *state, const struct pkv_sched_view *view,
+                 struct pkv_request *const *waiting, size_t num, void *scratch, int64_t *out_keys);
+    size_t rank_size_each;
+    /* Is num_waiting_hit of those waiting to be current in rank()? NULL = never. */
+    bool (*needs_hits)(const void *state, const struct pkv_sched_view *view);
+    /* Passes by which one may have missed more than another before it no longer matters how many, if
+     * nobody has more than so many tokens; 0 = they never matter. NULL = never. */
+    uint64_t (*far_behind)(const int64_t *params, uint32_t most_tokens);
     size_t state_size;
+    size_t state_size_each;     /* more of it, zeroed, for each tenant, behind the rest */
+    bool needs_tenant_tokens;   /* observe() is told them; tenants are numbered */
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
+    /* Two more doors, for an order that learns who waits; NULL = it does not. One that was given up
+     * joins again; one leaves when it is admitted or cancelled. */
+    void (*joined)(void *state, const struct pkv_request *r);
+    void (*left)(void *state, const struct pkv_request *r);
+    /* What the state decides by, as one number, the same wherever its choices are. NULL = nothing that
+     * changes while no token comes out. */
+    uint64_t (*fingerprint)(const void *state);
 };
 
 /* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */
@@ -111,7 +160,9 @@ struct pkv_admit_ops {
     void (*took)(const void *state, const struct pkv_sched_view *view, void *pass,
                  const struct pkv_candidate *c);
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
+    bool ignores_idle_steps;   /* observe() learns nothing from a step in which nothing ran */
     size_t state_size;
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
     /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
@@ -119,8 +170,11 @@ struct pkv_admit_ops {
 
 struct pkv_on_blocked_ops {
     struct pkv_policy_info info;
-    /* May those behind a refused one be looked at? param is the value of its first parameter. */
-    bool (*goes_on)(const struct pkv_request *refused, int64_t param);
+    bool latches;   /* a refusal shuts the queue until a running request leaves */
+    /* Does it look at num_overtakes? Without a bound nobody asks. NULL = never. */
+    bool (*counts_overtakes)(const int64_t *params);
+    /* May those behind a refused one be looked at? */
+    bool (*goes_on)(const struct pkv_request *refused, const int64_t *params);
 };
 
 struct pkv_preempt_ops {
@@ -130,6 +184,7 @@ struct pkv_preempt_ops {
     size_t (*pick)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *grower);
     size_t state_size;
+    void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
@@ -139,16 +194,21 @@ struct pkv_requeue_ops { struct pkv_policy_info info; enum pkv_place place; };
 enum pkv_on_preempt { PKV_ON_PREEMPT_RECOMPUTE };
 struct pkv_on_preempt_ops { struct pkv_policy_info info; enum pkv_on_preempt action; };
 
-enum pkv_grow { PKV_GROW_ONE_BY_ONE };
+enum pkv_grow { PKV_GROW_ONE_BY_ONE, PKV_GROW_WHOLE_BATCH };
 struct pkv_grow_ops { struct pkv_policy_info info; enum pkv_grow shape; };
 
 struct pkv_publish_ops { struct pkv_policy_info info; enum pkv_publish when; };
 
-/* Which halves of a step run; both may. */
-struct pkv_mix { bool grow, admit; };
+/* What a step runs: the parts of the first turn, and if that schedules nothing, those of the other
+ * one (0 = none). In a turn the running ones come before the newcomers. */
+struct pkv_mix { unsigned first, otherwise; };
 struct pkv_mix_ops {
     struct pkv_policy_info info;
-    struct pkv_mix (*choose)(const struct pkv_sched_view *view);
+    bool ignores_idle_steps;   /* observe() learns nothing from a step in which nothing ran */
+    struct pkv_mix (*choose)(const void *state, const struct pkv_sched_view *view);
+    size_t state_size;
+    void (*init)(void *state, const int64_t *params);
+    void (*observe)(void *state, const struct pkv_step_facts *facts);
 };
 
 enum pkv_cache_kind { PKV_CACHE_BLOCKS };
@@ -168,18 +228,23 @@ struct pkv_policies {
     const struct pkv_evict_ops *evict;
     const struct pkv_cache_kind_ops *cache;
     const struct pkv_layout_ops *layout;
-    int64_t on_blocked_param;
+    int64_t params[PKV_CHOICE_COUNT][PKV_MAX_POLICY_PARAMS];
 };
 
 /* The registry. list gives all policies of a choice in the order of src/meson.build, the first
  * being what preset vllm uses. The returned info is the first member of that choice's ops. */
 const struct pkv_policy_info *const *pkv_policy_list(enum pkv_choice choice, size_t *out_num);
 const struct pkv_policy_info *pkv_policy_find(enum pkv_choice choice, const char *name);
-/* Put a policy of the registry in its place. */
+/* Put a policy of the registry in its place, its parameters at their presets. */
 void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
                       const struct pkv_policy_info *info);
 const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *policies,
                                                enum pkv_choice choice);
+
+/* The value of a parameter as people write it: a number with as many decimals as it needs. 32 bytes of
+ * out are enough. */
+void pkv_policy_param_write(const struct pkv_policy_param *param, int64_t value, char *out,
+                            size_t size);
 
 /* Presets are data: keys of the scheduler section of a scenario and their values; a key with a dot
  * is one of another section, written whole. */

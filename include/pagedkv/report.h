@@ -1,5 +1,6 @@
 /*
- * report.h - results for people: the terminal summary with its plots; and comparisons of logs.
+ * report.h - results for people: the terminal summary with its plots; pages of a run step by step;
+ * and comparisons of logs.
  *
  * Nothing here prints: texts come back as strings, which the caller frees with pkv_report_free().
  */
@@ -32,6 +33,41 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
                          const struct pkv_trace_notes *notes,   /* NULL = synthetic */
                          const struct pkv_report_style *style, struct pkv_err *err);
 void pkv_report_free(char *text);
+
+/* ---- a run step by step ---- */
+
+/* Where a run that is looked at pauses next. */
+enum pkv_pause {
+    PKV_PAUSE_STEP,          /* at the end of a step by its number, or of the first one behind it */
+    PKV_PAUSE_PREEMPTION,    /* of one in which somebody is preempted, */
+    PKV_PAUSE_ADMISSION,     /* is admitted or resumed, */
+    PKV_PAUSE_BLOCKED,       /* is refused at the head of the queue: once for each cause of a wait */
+    PKV_PAUSE_NEVER
+};
+
+struct pkv_stepper_config {
+    const struct pkv_scenario *scenario;            /* borrowed */
+    int (*pause)(void *ctx, struct pkv_err *err);   /* the run pauses until it returns; -1 ends it */
+    void *ctx;
+};
+
+/* A sink that keeps what happens in a step, and what the pool, the block tables and the queues are
+ * right after scheduling. It changes nothing. The engine must log_evicted.
+ *   cost   O(events + scheduled) a step; O(blocks + running + waiting log waiting) where it pauses */
+struct pkv_stepper;
+struct pkv_stepper *pkv_stepper_create(const struct pkv_stepper_config *config,
+                                       struct pkv_err *err);
+void pkv_stepper_destroy(struct pkv_stepper *stepper);
+struct pkv_sink pkv_stepper_sink(struct pkv_stepper *stepper);
+/* At first it is PKV_PAUSE_STEP, step 0. Numbers of steps that are over pause at the next one. */
+void pkv_stepper_pause_at(struct pkv_stepper *stepper, enum pkv_pause pause, uint64_t step);
+
+/* While it pauses: the step's number; does a request of this id run or wait; and the page to show.
+ * only: an id, for a page about that one request; NULL = all. Free with pkv_report_free(). */
+uint64_t pkv_stepper_step(const struct pkv_stepper *stepper);
+bool pkv_stepper_has(const struct pkv_stepper *stepper, const char *id);
+char *pkv_stepper_page(const struct pkv_stepper *stepper, const char *only,
+                       const struct pkv_report_style *style, struct pkv_err *err);
 
 /* What traffic would hold if every request ran as soon as it came: prefill takes no time, every token
  * takes token_ns. A request of prompt c and output g that comes at a runs in [a, a + g token_ns),
@@ -125,7 +161,9 @@ struct pkv_compare_config {
 struct pkv_compare;
 /* Run every configuration of a grid on the same traffic, each opening its own, and gather their
  * figures. Requests are compared with those of the first configuration row by row, for which each
- * run under way, and the first one of each seed, keeps 32 bytes a request.
+ * run under way, and the first one of each seed, keeps 32 bytes a request; a run under way keeps 24
+ * more for tenants and priorities. What is kept of each run and tenant is 96 bytes, of each
+ * configuration over time up to 128 kB.
  *   out_failed  which configuration an error is about; NULL is allowed. Of several errors the one
  *               of the earliest run is told, whatever the number of threads
  *   errors      as those of a run; PKV_ERR_INPUT also for several seeds of a trace or under a varied
@@ -142,13 +180,17 @@ bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with n
  * the best marked with "*", and how many requests were better and worse. Over several seeds a figure
  * is the mean with its 95 % interval (Student's t), and a difference that lies within the interval of
  * the paired differences has a "~"; over batches mean latencies have such intervals. Only
- * configurations that came to their end can be best. */
+ * configurations that came to their end can be best. Then tenants and priorities, where there are
+ * several, and plots of up to five configurations. Latencies are in steps where all steps of all
+ * configurations take the same time. */
 char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_report_style *style,
                        struct pkv_err *err);
 /* The same as JSON. */
 char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err);
-/* compare.csv, one row a configuration, and compare.json into a directory that is there. Both take
- * their names when both are written. errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
+/* compare.csv, one row a configuration; compare.json; fairness.csv, figures of each tenant and each
+ * priority; and overlay.csv, the first seed's runs over time in at most 1,000 bins, into a directory
+ * that is there. None takes its name before all are written.
+ * errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err);
 
 /* From the files that a former run left: the life of a request, or the requests most worth asking

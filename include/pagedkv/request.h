@@ -59,16 +59,12 @@ struct pkv_steady {
     uint32_t phase;                /* its bucket: the clock, modulo the block size, at which it is due */
     uint32_t base;                 /* computed positions = base + clock, modulo 2^32 */
     uint64_t admission;            /* its place in the order of running */
-    uint64_t since;                /* number of the first plan that does not list it */
-    bool is_last;                  /* async: its last token is in flight, it gets no more */
     struct pkv_request *prev, *next;   /* neighbours in the bucket, by admission */
 };
 
 struct pkv_request {
     struct pkv_seq seq;
     uint32_t num_emitted;          /* generated tokens */
-    uint32_t num_drafts;           /* proposed for its next step; the scheduler's, as the next one */
-    uint32_t num_in_flight;        /* tokens that plans which are out will bring, async only */
     uint32_t num_output_tokens;    /* the truth; at least 1 even for one that emits none */
     uint32_t num_highest_tokens;   /* most positions ever computed, those of a hit included */
     uint32_t generation;           /* odd while live; raised at begin and end of a use */
@@ -92,6 +88,11 @@ struct pkv_request {
     int64_t timed_step;            /* the step of the last of them */
     struct pkv_steady steady;      /* the scheduler's */
     uint32_t num_overtakes;        /* later ones admitted while it was refused */
+    /* While it waits; the scheduler's. */
+    uint64_t waits_since_pass;     /* admission passes there had been when it came into the queue */
+    uint64_t looked_up_at;         /* the cache's version of the look-up below; UINT64_MAX = none */
+    uint32_t num_waiting_hit;      /* cached tokens of it, for orders that ask */
+    uint32_t tenant_number;        /* see pkv_request_number_tenant() */
     uint32_t told_limits;          /* bits of the causes of its present wait already told; engine's */
     const char *id, *tenant;       /* in the buffers below; NULL = none */
     char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */
@@ -122,6 +123,12 @@ void pkv_request_close(struct pkv_request_store *store, struct pkv_cache *cache,
                        struct pkv_request *request);
 size_t pkv_request_store_num_live(const struct pkv_request_store *store);
 
+/* Write the number of its tenant: 0 without one, else from 1 in the order in which the names first
+ * appear here. Names are kept, so it is called only where somebody asks for tenants.
+ *   returns  0, or -1 with PKV_ERR_MEMORY */
+int pkv_request_number_tenant(struct pkv_request_store *store, struct pkv_request *request,
+                              struct pkv_err *err);
+
 /* The waiting queue: ordered by a number the order policy gives (smaller first), then by arrival.
  * A front and a tail lie before and behind. Room for every live request is reserved when it
  * arrives, so that putting one back never allocates. */
@@ -141,6 +148,9 @@ struct pkv_request *pkv_waiting_head(const struct pkv_waiting *queue);   /* NULL
 void pkv_waiting_remove(struct pkv_waiting *queue, struct pkv_request *r);
 size_t pkv_waiting_num(const struct pkv_waiting *queue);
 struct pkv_request *pkv_waiting_any(const struct pkv_waiting *queue, size_t i);  /* no order */
+/* New keys for all of them, numbered as pkv_waiting_any() gives them; those put to the front or behind all
+ * keys stay there. O(num). */
+void pkv_waiting_set_keys(struct pkv_waiting *queue, const int64_t *keys);
 /* All in the order in which they would be popped; out has room for num. O(n log n). */
 void pkv_waiting_list(const struct pkv_waiting *queue, struct pkv_request **out);
 

@@ -1,5 +1,5 @@
 /*
- * sched.h - one scheduler step: grow the running, preempt, admit.
+ * sched.h - one scheduler step: grow the running, preempt, admit; all in one, or as the mix has it.
  *
  * plan decides and takes the blocks; its result is a plain value. The model then runs, outside.
  * commit brings the tokens out and finishes requests. Between the two, positions have grown and
@@ -10,14 +10,11 @@
  * Invariants, recounted by pkv_sched_check() with those of cache and pool:
  *   S1  a live request is waiting (or preempted) and in the queue, or running and in running, once
  *   S2  a waiting request holds no block and has nothing computed
- *   S3  computed <= known for every running request outside a step, and never beyond what is known,
- *       in flight and proposed
+ *   S3  computed <= known for every running request outside a step
  *   S4  running <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
- *   S6  the steady requests' phases, sums and number are those of the requests themselves, their
- *       number in every plan that is out as well
- *   S7  a request's tokens in flight are the plans not committed that one will come out of
- *   S8  drafts are proposed for running requests alone, and as many as are asked for
+ *   S6  the steady requests' phases, sums and number are those of the requests themselves
+ *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -41,38 +38,6 @@ enum pkv_blocked_prefill { PKV_BLOCKED_PREFILL_STOP, PKV_BLOCKED_PREFILL_SKIP };
 enum pkv_priority_victim { PKV_PRIORITY_VICTIM_VLLM, PKV_PRIORITY_VICTIM_SAFE };
 enum pkv_oversized { PKV_OVERSIZED_REJECT, PKV_OVERSIZED_WAIT };
 
-/* Who proposes drafts. The method decides how many positions are asked for beyond a step's own: as
- * many as there are drafts where a model on the GPU writes them, none where they are looked up in
- * the text. EAGLE also computes the last block of a hit anew. */
-#define PKV_SPECULATION_METHODS(X)                                             \
-    X(PKV_SPECULATION_NONE, "none")                                            \
-    X(PKV_SPECULATION_DRAFT_MODEL, "draft_model")                              \
-    X(PKV_SPECULATION_EAGLE, "eagle")                                          \
-    X(PKV_SPECULATION_NGRAM, "ngram")
-
-enum pkv_speculation_method {
-#define PKV_ENUM(sym, word) sym,
-    PKV_SPECULATION_METHODS(PKV_ENUM)
-#undef PKV_ENUM
-    PKV_SPECULATION_METHOD_COUNT
-};
-
-const char *pkv_speculation_method_name(enum pkv_speculation_method method);
-
-#define PKV_MAX_DRAFTS 64u
-#define PKV_MAX_ACCEPTED 64u
-
-struct pkv_speculation {
-    enum pkv_speculation_method method;
-    uint32_t num_tokens;                   /* drafts a step, 1 .. PKV_MAX_DRAFTS */
-    /* Draft j of a request with o tokens out is right with this chance, drawn once for (seed, row,
-     * o + j); the drafts before the first wrong one are accepted. */
-    double acceptance_rate;
-    /* Or, when there is a pattern: accepted[(row + o) mod num_accepted] of them, at most. */
-    uint32_t accepted[PKV_MAX_ACCEPTED];
-    uint32_t num_accepted;
-};
-
 /* Sizes: 0 = unlimited where it says so. */
 struct pkv_sched_config {
     struct pkv_policies policies;
@@ -91,12 +56,6 @@ struct pkv_sched_config {
     enum pkv_blocked_prefill blocked_prefill;  /* chunking off: a prompt over what is left of the budget */
     enum pkv_priority_victim priority_victim;  /* keep or drop identities of cancelled tokens */
     enum pkv_oversized oversized;
-    /* A step is planned while the one before it runs; see pkv_sched_plan(). */
-    bool async_scheduling;
-    /* An admission asks for the positions beyond its own as growth does, and one with a single token
-     * left beside pure decodes is padded to as many tokens as those have. */
-    bool lookahead_at_admission;
-    struct pkv_speculation speculation;
     uint64_t seed;
 };
 
@@ -108,7 +67,7 @@ struct pkv_sched_config {
     X(PKV_LIMIT_BUDGET, "token budget")                                            \
     X(PKV_LIMIT_SEQS, "sequences")                                                 \
     X(PKV_LIMIT_GATE, "gate")          /* gate, watermark or reserve; the chunk would fit */ \
-    X(PKV_LIMIT_LATCH, "latch")                                                    \
+    X(PKV_LIMIT_LATCH, "latch")        /* nobody was looked at: latch or mix */         \
     X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step */
 
 enum pkv_limit {
@@ -124,16 +83,14 @@ enum pkv_entry_kind { PKV_ENTRY_RUNNING, PKV_ENTRY_NEW, PKV_ENTRY_RESUMED };
 /* One scheduled request. */
 struct pkv_plan_entry {
     struct pkv_request_ref ref;
-    uint32_t num_tokens;            /* drafts included */
-    uint32_t num_drafts;            /* of these, guesses beyond the known tokens */
+    uint32_t num_tokens;
     uint32_t first_position;        /* computed before this step's tokens */
     uint32_t num_recomputed;
     uint32_t num_blocks_before[PKV_MAX_GROUPS];  /* its tables' lengths; 0 for an admitted one */
     enum pkv_entry_kind kind;
     bool samples;                   /* its computed tokens reach the known ones: a token comes out */
     /* written by commit */
-    uint32_t num_sampled;           /* tokens that came out (none of a request for 0 tokens) */
-    uint32_t num_accepted;          /* drafts that were right, those cut off at its end included */
+    bool sampled;                   /* a token came out (none does of a request for 0 tokens) */
     bool finished;
 };
 
@@ -156,15 +113,14 @@ struct pkv_plan {
     uint64_t num_steady;
     struct pkv_plan_entry *entries;  /* in scheduling order */
     size_t num_entries;
-    size_t num_grown;                /* of these, running ones; they come first */
     struct pkv_plan_admission *admissions;
     size_t num_admissions;
     struct pkv_plan_preemption *preemptions;
     size_t num_preemptions;
     uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
-    uint64_t num_recomputed_tokens, num_hit_tokens, num_drafts;
+    uint64_t num_recomputed_tokens, num_hit_tokens;
     enum pkv_limit limit;
-    struct pkv_request_ref head;     /* the refused head; request NULL when none */
+    struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
     bool changed_nothing;            /* nothing scheduled, nothing preempted */
@@ -191,25 +147,16 @@ int pkv_sched_add(struct pkv_sched *sched, const struct pkv_request_spec *spec,
  *   returns  blocks that became free */
 uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 
-/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next. It is
- * committed before the next one is made; under async_scheduling one plan may be out when the next is
- * made, and they are committed in their order. The token which that one will bring counts as known
- * then, but for identities of blocks; a request whose tokens in flight are its last gets nothing.
+/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next; this
+ * version commits a plan before the next one is made.
  *   cost     O(blocks taken + admitted + those who prefill), O(running) when somebody is given up;
- *            with on_blocked: skip also O(waiting log waiting)
+ *            with on_blocked: skip, and with an order that ranks the queue, also O(waiting log waiting)
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 
 /* The step's tokens come out, in the order of the plan's entries. Requests that have all of theirs
  * finish and give back their blocks; their records live until forgotten. */
 void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);
-
-/* Let go of a plan that is not committed, when none of its requests is live any more. */
-void pkv_sched_drop(struct pkv_sched *sched, struct pkv_plan *plan);
-
-/* Drafts proposed in a step, positions asked for beyond a step's own; 0 without speculation. */
-uint32_t pkv_speculation_num_drafts(const struct pkv_speculation *speculation);
-uint32_t pkv_speculation_lookahead(const struct pkv_speculation *speculation);
 
 /* All scheduled requests of a plan that is not committed yet, in scheduling order, steady ones
  * included. out has room for pkv_plan_num_scheduled(plan). */
@@ -240,8 +187,9 @@ uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 /* The most blocks it would hold if it ran alone to its end; under a layout of runs, those of its run. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 
-/* Positions that the running requests will have stored at their ends, all together: what of their
- * blocks will ever be used. O(running). */
+/* Positions that a request will have stored at its end; and those of all running requests together,
+ * what of their blocks will ever be used. The latter is O(running). */
+uint64_t pkv_sched_end_positions(const struct pkv_sched *sched, const struct pkv_request *request);
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *sched);
 
 /* One number for all that decides what follows, after a plan is made. The same number twice, with

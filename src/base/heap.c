@@ -74,6 +74,14 @@ void pkv_heap_remove(struct pkv_heap *heap, struct pkv_heap_node *node)
     set(heap, index, last);
 }
 
+void pkv_heap_rebuild(struct pkv_heap *heap)
+{
+    for (size_t i = heap->num / 2; i-- > 0;) {
+        struct pkv_heap_node *node = heap->nodes[i];
+        set(heap, sink(heap, i, node), node);
+    }
+}
+
 struct pkv_heap_node *pkv_heap_first(const struct pkv_heap *heap)
 {
     return heap->num ? heap->nodes[0] : NULL;

@@ -22,6 +22,7 @@ void pkv_heap_free(struct pkv_heap *heap);
 int pkv_heap_reserve(struct pkv_heap *heap, size_t num, struct pkv_err *err);
 void pkv_heap_push(struct pkv_heap *heap, struct pkv_heap_node *node);   /* room was reserved */
 void pkv_heap_remove(struct pkv_heap *heap, struct pkv_heap_node *node);
+void pkv_heap_rebuild(struct pkv_heap *heap);                            /* keys have changed; O(num) */
 struct pkv_heap_node *pkv_heap_first(const struct pkv_heap *heap);       /* NULL = empty */
 bool pkv_heap_before(const struct pkv_heap_node *a, const struct pkv_heap_node *b);
 

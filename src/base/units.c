@@ -220,6 +220,40 @@ int pkv_parse_decimal_ns(const char *text, size_t length, int64_t unit_ns, int64
     return scale_ns(&d, (uint64_t)unit_ns, out, why);
 }
 
+int pkv_parse_scaled(const char *text, size_t length, int64_t scale, int64_t *out,
+                     const char **why)
+{
+    static _Thread_local char phrase[48];
+    size_t dot = 0, num_decimals = 0;
+    while (dot < length && text[dot] != '.')
+        dot++;
+    int64_t whole;
+    if (pkv_parse_i64(text, dot, &whole, why) < 0)
+        return dot < length ? refuse(why, "is not a number") : -1;
+    uint64_t fraction = 0;
+    int64_t unit = scale;
+    for (size_t i = dot + 1; i < length; i++) {
+        if (!is_digit(text[i]))
+            return refuse(why, "is not a number");
+        if (unit > 1)
+            unit /= 10;
+        else if (text[i] != '0')
+            goto too_fine;
+        fraction += (uint64_t)(text[i] - '0') * (uint64_t)unit * (text[i] != '0');
+    }
+    if (dot + 1 == length)
+        return refuse(why, "is not a number");
+    if (whole > INT64_MAX / scale - 1 || whole < INT64_MIN / scale + 1)
+        return refuse(why, "is out of range");
+    *out = whole * scale + (text[0] == '-' ? -(int64_t)fraction : (int64_t)fraction);
+    return 0;
+too_fine:
+    for (int64_t rest = scale; rest > 1; rest /= 10)
+        num_decimals++;
+    snprintf(phrase, sizeof phrase, "has more than %zu decimals", num_decimals);
+    return refuse(why, phrase);
+}
+
 struct unit {
     const char *word;
     uint64_t size;

@@ -20,6 +20,11 @@ int pkv_parse_double(const char *text, size_t length, double *out, const char **
 int pkv_parse_decimal_ns(const char *text, size_t length, int64_t unit_ns, int64_t *out,
                          const char **why);
 
+/* A decimal number, no exponent, times `scale` (a power of ten): exact, or refused when its digits go
+ * below 1/scale. */
+int pkv_parse_scaled(const char *text, size_t length, int64_t scale, int64_t *out,
+                     const char **why);
+
 /* Times: "1ms", "2.5s", "10us", "3ns", "2m", "1h"; a bare number is in bare_unit_ns. */
 int pkv_parse_time_ns(const char *text, size_t length, int64_t bare_unit_ns, int64_t *out,
                       const char **why);

@@ -43,8 +43,6 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->prefix_cache = config->prefix_cache;
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
-    cache->max_ahead_tokens = config->max_ahead_tokens;
-    cache->drops_last_hit = config->drops_last_hit;
     cache->takes_runs = config->pool.layout->create != NULL;
     cache->needs_hint = config->pool.evict->needs_hint && !cache->takes_runs;
     cache->pool = pkv_pool_create(&config->pool, err);
@@ -92,8 +90,6 @@ void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
     PKV_ASSERT(num <= seq->num_keys && cache->num_groups == 1);
     const struct pkv_group_config *group = &cache->groups[0];
     num = group->ops->find(&cache->index, seq->keys, num, cache->hit_blocks);
-    out_hit->num_dropped_blocks = cache->drops_last_hit && num > 0;
-    num -= out_hit->num_dropped_blocks;
     out_hit->num_blocks[0] = num;
     out_hit->blocks[0] = cache->hit_blocks;
     out_hit->num_tokens = num * cache->block_size;
@@ -103,7 +99,7 @@ void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
 
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit)
 {
-    uint32_t next = hit->num_blocks[0] + hit->num_dropped_blocks;
+    uint32_t next = hit->num_blocks[0];
     bool may_grow = cache->prefix_cache && next < seq->num_keys;
     cache->watched_key = may_grow ? seq->keys[next] : PKV_NO_KEY;
     if (!cache->prefix_cache)
@@ -284,23 +280,6 @@ void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
     publish_up_to(cache, seq, computed < known ? computed : known);
 }
 
-void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
-{
-    PKV_ASSERT(num_tokens <= seq->num_known_tokens && num_tokens <= seq->num_computed_tokens);
-    if (cache->prefix_cache)
-        publish_up_to(cache, seq, num_tokens);
-}
-
-void pkv_cache_rewind(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
-{
-    PKV_ASSERT(num_tokens <= seq->num_computed_tokens);
-    seq->num_computed_tokens -= num_tokens;
-    cache->num_stored -= num_tokens;
-    for (uint32_t g = 0; g < cache->num_groups; g++)
-        PKV_ASSERT((uint64_t)seq->tables[g].num_published * cache->block_size <=
-                   seq->num_computed_tokens);
-}
-
 void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
 {
     uint32_t keep = num_tokens / cache->block_size;
@@ -457,6 +436,11 @@ uint64_t pkv_cache_version(const struct pkv_cache *cache)
     return cache->version;
 }
 
+uint64_t pkv_cache_num_key_changes(const struct pkv_cache *cache)
+{
+    return cache->index.num_changes;
+}
+
 uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions)
 {
     uint64_t num = 0;
@@ -475,6 +459,21 @@ uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_pr
 bool pkv_cache_takes_runs(const struct pkv_cache *cache)
 {
     return cache->takes_runs;
+}
+
+uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return pkv_pool_ref_cnt(cache->pool, id);
+}
+
+bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return has_key(cache, id);
+}
+
+uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out)
+{
+    return pkv_pool_list_free(cache->pool, out);
 }
 
 void pkv_cache_log_evicted(struct pkv_cache *cache, bool on)

@@ -35,9 +35,7 @@ static int count_table(const struct pkv_cache *cache, const struct pkv_seq *seq,
     const struct pkv_table *table = &seq->tables[group];
     const struct pkv_group_config *config = &cache->groups[group];
     uint64_t want = config->ops->table_blocks(seq->num_computed_tokens, config->block_size);
-    uint64_t most = config->ops->table_blocks(
-        (uint64_t)seq->num_computed_tokens + cache->max_ahead_tokens, config->block_size);
-    if (table->num < want || (table->num > most && !cache->takes_runs))
+    if (table->num != want && (table->num < want || !cache->takes_runs))
         return pkv_fail(err, PKV_ERR_AUDIT, "C6: a table of %u blocks for %u computed positions",
                         table->num, seq->num_computed_tokens);
     for (uint32_t i = 0; i < table->num; i++) {

@@ -23,6 +23,7 @@ struct prefix_index {
     uint32_t *heads;                /* [mask + 1], owned */
     uint32_t num_blocks, mask;
     uint32_t num_keys;              /* different keys */
+    uint64_t num_changes;           /* of the set of keys */
 };
 
 int prefix_index_init(struct prefix_index *index, uint32_t num_blocks, struct pkv_err *err);
@@ -50,8 +51,6 @@ struct pkv_cache {
     bool prefix_cache;
     enum pkv_pool_end unhashed_free;
     enum pkv_publish publish;
-    uint32_t max_ahead_tokens;
-    bool drops_last_hit;
     struct prefix_index index;
     struct pkv_slab slab;           /* tables, keys, spans not in use */
     pkv_block_id *hit_blocks;       /* owned scratch of look-ups */

@@ -52,6 +52,7 @@ void prefix_index_insert(struct prefix_index *index, pkv_block_id id, uint64_t k
         record->next = *slot;
         *slot = id;
         index->num_keys++;
+        index->num_changes++;
         return;
     }
     uint32_t youngest = index->records[oldest].older;   /* before the oldest in the ring */
@@ -82,6 +83,7 @@ void prefix_index_remove(struct prefix_index *index, pkv_block_id id)
     if (record->younger == id) {   /* the only one with its key, so it is in the chain */
         *slot = record->next;
         index->num_keys--;
+        index->num_changes++;
         return;
     }
     if (slot) {

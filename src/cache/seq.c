@@ -113,6 +113,27 @@ static uint64_t hash_block(struct pkv_seq *seq, uint64_t parent, uint32_t begin,
     return hash != PKV_NO_KEY ? hash : 1;
 }
 
+uint64_t pkv_seq_hash_first(const struct pkv_seq *seq, uint32_t num_tokens)
+{
+    uint64_t hash = seq->root;
+    struct pkv_span run = {0};
+    PKV_ASSERT(num_tokens > 0 && num_tokens <= seq->num_known_tokens);
+    for (uint32_t i = 0, left = num_tokens; left > 0; i++) {
+        struct pkv_span piece = {seq->output_origin, seq->output_first, left};
+        if (i < seq->num_spans)
+            piece = seq->spans[i];
+        piece.count = piece.count < left ? piece.count : left;
+        left -= piece.count;
+        if (i > 0 && piece.origin == run.origin && piece.first == run.first + run.count) {
+            run.count += piece.count;
+            continue;
+        }
+        hash = i > 0 ? mix_piece(hash, run) : hash;
+        run = piece;
+    }
+    return mix_piece(hash, run);
+}
+
 /* Of the next blocks, those that lie wholly inside the prompt's present span with a token to spare:
  * one piece each, no boundary to mind. */
 static uint32_t blocks_inside_span(const struct pkv_seq *seq, uint32_t index, uint32_t most,

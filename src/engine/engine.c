@@ -37,8 +37,13 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     e->config = *config;
     e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
     const struct pkv_policies *p = &config->sched.policies;
-    e->steps_matter = config->every_step || p->order->needs_every_step || p->order->observe ||
-                      p->admit->observe || p->preempt->observe;
+    /* What admission and mix have learnt is in the state that is compared. */
+    e->learns = p->order->needs_every_step || (p->order->observe && !p->order->fingerprint) ||
+                p->preempt->observe;
+    bool ages = p->order->far_behind && p->order->far_behind(p->params[PKV_CHOICE_ORDER], 1) > 0;
+    e->steps_matter = config->every_step || e->learns || ages ||
+                      (p->admit->observe && !p->admit->ignores_idle_steps) ||
+                      (p->mix->observe && !p->mix->ignores_idle_steps);
     for (size_t i = 0; i < config->num_sinks; i++) {
         e->wants_events |= config->sinks[i].event != NULL;
         e->wants_plans |= config->sinks[i].planned != NULL;

@@ -1,6 +1,9 @@
 /*
  * choice.c - the choices by number: their words, and their places in struct pkv_policies.
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "pagedkv/policy.h"
 
 const char *pkv_choice_name(enum pkv_choice choice)
@@ -39,6 +42,9 @@ const char *pkv_choice_summary(enum pkv_choice choice)
 void pkv_policies_set(struct pkv_policies *policies, enum pkv_choice choice,
                       const struct pkv_policy_info *info)
 {
+    PKV_ASSERT(info->num_params <= PKV_MAX_POLICY_PARAMS);
+    for (size_t i = 0; i < info->num_params; i++)
+        policies->params[choice][i] = info->params[i].preset;
     switch (choice) {
 #define PKV_SET(sym, place, type)                                                       \
     case sym:                                                                           \
@@ -65,4 +71,25 @@ const struct pkv_policy_info *pkv_policies_get(const struct pkv_policies *polici
         break;
     }
     PKV_UNREACHABLE("a choice");
+}
+
+void pkv_policy_param_write(const struct pkv_policy_param *param, int64_t value, char *out,
+                            size_t size)
+{
+    int64_t scale = param->scale > 1 ? param->scale : 1;
+    int num_decimals = 0;
+    /* 64 bits have no more than 18; an optimizing compiler that is not told warns of the width. */
+    for (int64_t rest = scale; rest > 1 && num_decimals < 18; rest /= 10)
+        num_decimals++;
+    while (num_decimals > 0 && value % 10 == 0) {
+        value /= 10;
+        scale /= 10;
+        num_decimals--;
+    }
+    int64_t whole = value / scale, part = value % scale;
+    if (num_decimals == 0)
+        snprintf(out, size, "%" PRId64, value);
+    else
+        snprintf(out, size, "%s%" PRId64 ".%0*" PRId64, value < 0 && whole == 0 ? "-" : "", whole,
+                 num_decimals, part < 0 ? -part : part);
 }

@@ -3,10 +3,10 @@
  */
 #include "pagedkv/policy.h"
 
-static struct pkv_mix choose(const struct pkv_sched_view *view)
+static struct pkv_mix choose(const void *state, const struct pkv_sched_view *view)
 {
-    (void)view;
-    return (struct pkv_mix){.grow = true, .admit = true};
+    (void)state, (void)view;
+    return (struct pkv_mix){.first = PKV_MIX_ALL};
 }
 
 const struct pkv_mix_ops pkv_mix_mixed = {

@@ -3,9 +3,14 @@
  */
 #include "pagedkv/policy.h"
 
-static bool goes_on(const struct pkv_request *refused, int64_t max_overtakes)
+static bool counts_overtakes(const int64_t *params)
 {
-    return max_overtakes == 0 || refused->num_overtakes < max_overtakes;
+    return params[0] > 0;
+}
+
+static bool goes_on(const struct pkv_request *refused, const int64_t *params)
+{
+    return params[0] == 0 || refused->num_overtakes < params[0];
 }
 
 static const struct pkv_policy_param params[] = {
@@ -22,5 +27,6 @@ const struct pkv_on_blocked_ops pkv_on_blocked_skip = {
              .source = "ours",
              .params = params,
              .num_params = sizeof params / sizeof params[0]},
+    .counts_overtakes = counts_overtakes,
     .goes_on = goes_on,
 };

@@ -3,9 +3,9 @@
  */
 #include "pagedkv/policy.h"
 
-static bool goes_on(const struct pkv_request *refused, int64_t param)
+static bool goes_on(const struct pkv_request *refused, const int64_t *params)
 {
-    (void)refused, (void)param;
+    (void)refused, (void)params;
     return false;
 }
 

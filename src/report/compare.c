@@ -93,19 +93,44 @@ double student_t975(uint64_t df)
     return values[df < TABLED ? df : TABLED];
 }
 
-/* Mean of n numbers and half its interval; number i is that of `runs`, less that of `first`. */
-static void average(const struct run_figures *runs, const struct run_figures *first, uint32_t n,
-                    enum figure f, double *out_mean, double *out_half)
+/* One figure of every run: where that of run 0 is, and how many bytes further the next one. */
+struct readings {
+    const bool *has;
+    const double *values;
+    size_t stride;
+};
+
+static double value_at(const struct readings *r, size_t run)
 {
+    return *(const double *)(const void *)((const char *)r->values + run * r->stride);
+}
+
+static bool has_all(const struct pkv_compare *c, const struct readings *r, size_t configuration)
+{
+    size_t run = configuration * c->num_seeds;
+    for (uint32_t i = 0; i < c->num_seeds; i++, run++)
+        if (!c->runs[run].done ||
+            !*(const bool *)(const void *)((const char *)r->has + run * r->stride))
+            return false;
+    return true;
+}
+
+/* Mean over the seeds of a configuration and half its interval; less_first: of the differences to
+ * the first configuration. */
+static void average(const struct pkv_compare *c, const struct readings *r, size_t configuration,
+                    bool less_first, double *out_mean, double *out_half)
+{
+    size_t run = configuration * c->num_seeds;
+    uint32_t n = c->num_seeds;
     double sum = 0, squares = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += runs[i].values[f] - (first ? first[i].values[f] : 0.0);
+        sum += value_at(r, run + i) - (less_first ? value_at(r, i) : 0.0);
     *out_mean = sum / n;
     *out_half = 0;
     if (n < 2)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        double off = runs[i].values[f] - (first ? first[i].values[f] : 0.0) - *out_mean;
+        double off = value_at(r, run + i) - (less_first ? value_at(r, i) : 0.0) - *out_mean;
         squares += off * off;
     }
     *out_half = student_t975(n - 1) * sqrt(squares / (n - 1) / n);
@@ -166,14 +191,6 @@ static void add_batches(const struct pkv_compare *c, enum figure figure, size_t 
                          fabs(mean) <= cell->diff_half;
 }
 
-static bool has_all(const struct run_figures *runs, uint32_t n, enum figure f)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!runs[i].done || !runs[i].has[f])
-            return false;
-    return true;
-}
-
 static void fill_difference(struct cell *cell, const struct cell *first, uint32_t num_seeds)
 {
     bool from_zero = !(first->mean > 0 || first->mean < 0);
@@ -192,9 +209,8 @@ static bool is_better(enum figure_better better, double a, double b)
 }
 
 /* The best ones, unless all that ended are the same. */
-static void mark_best(const struct pkv_compare *c, enum figure figure, struct cell *cells)
+static void mark_best(const struct pkv_compare *c, enum figure_better better, struct cell *cells)
 {
-    enum figure_better better = figure_infos[figure].better;
     size_t best = c->num;
     bool differ = false;
     for (size_t i = 0; i < c->num && better != BETTER_NEITHER; i++) {
@@ -214,23 +230,39 @@ static void mark_best(const struct pkv_compare *c, enum figure figure, struct ce
                         !is_better(better, cells[best].mean, cells[i].mean);
 }
 
-void compare_column(const struct pkv_compare *c, enum figure figure, struct cell *out)
+static void read_column(const struct pkv_compare *c, const struct readings *r, struct cell *out)
 {
     for (size_t i = 0; i < c->num; i++) {
-        const struct run_figures *runs = &c->runs[i * c->num_seeds];
         memset(&out[i], 0, sizeof out[i]);
-        out[i].has = has_all(runs, c->num_seeds, figure);
+        out[i].has = has_all(c, r, i);
         if (!out[i].has)
             continue;
-        average(runs, NULL, c->num_seeds, figure, &out[i].mean, &out[i].half);
+        average(c, r, i, false, &out[i].mean, &out[i].half);
         out[i].has_half = c->num_seeds > 1;
         if (i > 0 && out[0].has) {
-            average(runs, c->runs, c->num_seeds, figure, &out[i].diff, &out[i].diff_half);
+            average(c, r, i, true, &out[i].diff, &out[i].diff_half);
             fill_difference(&out[i], &out[0], c->num_seeds);
         }
-        add_batches(c, figure, i, &out[i]);
     }
-    mark_best(c, figure, out);
+}
+
+void compare_column(const struct pkv_compare *c, enum figure figure, struct cell *out)
+{
+    const struct readings r = {&c->runs->has[figure], &c->runs->values[figure], sizeof *c->runs};
+    read_column(c, &r, out);
+    for (size_t i = 0; i < c->num; i++)
+        if (out[i].has)
+            add_batches(c, figure, i, &out[i]);
+    mark_best(c, figure_infos[figure].better, out);
+}
+
+void compare_group_column(const struct pkv_compare *c, const struct compare_group *group,
+                          enum group_figure figure, struct cell *out)
+{
+    const struct readings r = {&group->runs->has[figure], &group->runs->values[figure],
+                               sizeof *group->runs};
+    read_column(c, &r, out);
+    mark_best(c, group_figure_infos[figure].better, out);
 }
 
 bool compare_has_intervals(const struct pkv_compare *c)

@@ -1,8 +1,9 @@
 /*
- * compare_files.c - a comparison as CSV and as JSON.
+ * compare_files.c - a comparison as CSV: figures, tenants and priorities, series over time; and all
+ * of its files put in place.
  *
- * Both are made from the same cells. A figure that a configuration does not have is empty in the
- * CSV and null in the JSON. No clock and no number of threads goes into them.
+ * A figure that a configuration does not have is empty. No clock and no number of threads goes into
+ * them. All files are written before the first one takes its name.
  */
 #include "report/compare_private.h"
 
@@ -10,11 +11,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-
-#define SCHEMA 1
-#define NS_PER_MS 1000000
-#define VALUE_DECIMALS 6u
-#define PERCENT_DECIMALS 4u
 
 void add_decimal(struct pkv_text *t, double number, unsigned num_decimals)
 {
@@ -31,13 +27,12 @@ void add_decimal(struct pkv_text *t, double number, unsigned num_decimals)
 }
 
 /* A value, or a difference of values, in the unit that files have. */
-static void add_value(struct pkv_text *t, enum figure f, double value)
+static void add_value(struct pkv_text *t, enum figure_unit unit, double value)
 {
-    add_decimal(t, figure_infos[f].unit == UNIT_MS ? value / NS_PER_MS : value, VALUE_DECIMALS);
+    add_decimal(t, unit == UNIT_MS ? value / COMPARE_NS_PER_MS : value, COMPARE_VALUE_DECIMALS);
 }
 
-/* The cells of all figures, [FIGURE_COUNT][num]; NULL = out of memory. */
-static struct cell *make_cells(const struct pkv_compare *c, struct pkv_err *err)
+struct cell *compare_cells(const struct pkv_compare *c, struct pkv_err *err)
 {
     struct cell *cells = pkv_alloc(FIGURE_COUNT * c->num, sizeof *cells, err);
     for (size_t f = 0; f < FIGURE_COUNT && cells; f++)
@@ -45,56 +40,66 @@ static struct cell *make_cells(const struct pkv_compare *c, struct pkv_err *err)
     return cells;
 }
 
-static int64_t median(const struct pkv_histogram *h)
+void add_median(struct pkv_text *t, const struct pkv_histogram *h)
 {
     struct pkv_distribution d;
     pkv_histogram_read(h, &d);
-    return d.p50;
+    pkv_text_ratio(t, d.p50, COMPARE_NS_PER_MS, COMPARE_VALUE_DECIMALS);
 }
 
-/* ---- CSV ---- */
+bool compare_has_pairs(const struct pkv_compare *c, size_t i)
+{
+    return i > 0 && compare_is_done(c, 0) && compare_is_done(c, i);
+}
+
+/* ---- compare.csv ---- */
+
+/* The columns that one figure has. */
+static void csv_names(struct pkv_text *t, const char *name, bool intervals)
+{
+    pkv_text_fmt(t, ",%s", name);
+    if (intervals)
+        pkv_text_fmt(t, ",%s_half95", name);
+    pkv_text_fmt(t, ",%s_diff_percent", name);
+    if (intervals)
+        pkv_text_fmt(t, ",%s_diff,%s_diff_half95", name, name);
+    pkv_text_fmt(t, ",%s_best", name);
+}
 
 static void csv_header(struct pkv_text *t, const struct pkv_compare *c)
 {
-    bool intervals = compare_has_intervals(c);
     pkv_text_add(t, "configuration,");
     for (size_t i = 0; i < c->grid->num_axes; i++) {
         pkv_text_csv(t, c->grid->axes[i].key);
         pkv_text_add(t, ",");
     }
     pkv_text_add(t, "outcome");
-    for (size_t f = 0; f < FIGURE_COUNT; f++) {
-        const char *name = figure_infos[f].name;
-        pkv_text_fmt(t, ",%s%s%s", name, intervals ? "," : "",
-                     intervals ? name : "");
-        pkv_text_fmt(t, "%s,%s_diff_percent", intervals ? "_half95" : "", name);
-        if (intervals)
-            pkv_text_fmt(t, ",%s_diff,%s_diff_half95", name, name);
-        pkv_text_fmt(t, ",%s_best", name);
-    }
+    for (size_t f = 0; f < FIGURE_COUNT; f++)
+        csv_names(t, figure_infos[f].name, compare_has_intervals(c));
     pkv_text_add(t, ",better,worse,same,lost,gained,better_p50_ms,worse_p50_ms\n");
 }
 
-static void csv_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool intervals)
+static void csv_cell(struct pkv_text *t, enum figure_unit unit, const struct cell *cell,
+                     bool intervals)
 {
     pkv_text_add(t, ",");
     if (cell->has)
-        add_value(t, f, cell->mean);
+        add_value(t, unit, cell->mean);
     if (intervals)
         pkv_text_add(t, ",");
     if (cell->has_half)
-        add_value(t, f, cell->half);
+        add_value(t, unit, cell->half);
     pkv_text_add(t, ",");
     if (cell->has_percent)
-        add_decimal(t, cell->percent, PERCENT_DECIMALS);
+        add_decimal(t, cell->percent, COMPARE_PERCENT_DECIMALS);
     if (intervals)
         pkv_text_add(t, ",");
     if (intervals && cell->has_diff)
-        add_value(t, f, cell->diff);
+        add_value(t, unit, cell->diff);
     if (intervals)
         pkv_text_add(t, ",");
     if (cell->has_diff_half)
-        add_value(t, f, cell->diff_half);
+        add_value(t, unit, cell->diff_half);
     pkv_text_add(t, cell->best ? ",1" : ",0");
 }
 
@@ -104,15 +109,10 @@ static void csv_pairs(struct pkv_text *t, const struct pairs *p)
                  (unsigned long long)p->worse, (unsigned long long)p->same,
                  (unsigned long long)p->lost, (unsigned long long)p->gained);
     if (p->better > 0)
-        pkv_text_ratio(t, median(p->by_better), NS_PER_MS, VALUE_DECIMALS);
+        add_median(t, p->by_better);
     pkv_text_add(t, ",");
     if (p->worse > 0)
-        pkv_text_ratio(t, median(p->by_worse), NS_PER_MS, VALUE_DECIMALS);
-}
-
-static bool has_pairs(const struct pkv_compare *c, size_t i)
-{
-    return i > 0 && compare_is_done(c, 0) && compare_is_done(c, i);
+        add_median(t, p->by_worse);
 }
 
 static void csv_row(struct pkv_text *t, const struct pkv_compare *c, const struct cell *cells,
@@ -125,159 +125,144 @@ static void csv_row(struct pkv_text *t, const struct pkv_compare *c, const struc
     }
     pkv_text_fmt(t, ",%s", compare_outcome(c, i));
     for (size_t f = 0; f < FIGURE_COUNT; f++)
-        csv_cell(t, (enum figure)f, &cells[f * c->num + i],
-                 compare_has_intervals(c));
-    if (has_pairs(c, i))
+        csv_cell(t, figure_infos[f].unit, &cells[f * c->num + i], compare_has_intervals(c));
+    if (compare_has_pairs(c, i))
         csv_pairs(t, &c->pairs[i]);
     else
         pkv_text_add(t, ",,,,,,,");
     pkv_text_add(t, "\n");
 }
 
-static void write_csv(struct pkv_text *t, const struct pkv_compare *c, const struct cell *cells)
+static int write_csv(struct pkv_text *t, const struct pkv_compare *c, struct pkv_err *err)
 {
+    struct cell *cells = compare_cells(c, err);
+    if (!cells)
+        return -1;
     csv_header(t, c);
     for (size_t i = 0; i < c->num; i++)
         csv_row(t, c, cells, i);
+    pkv_free(cells);
+    return 0;
 }
 
-/* ---- JSON ---- */
+/* ---- fairness.csv ---- */
 
-static void json_number(struct pkv_text *t, const char *key, bool has, double number,
-                        unsigned num_decimals)
+static void fairness_header(struct pkv_text *t, const struct pkv_compare *c)
 {
-    pkv_text_fmt(t, "\"%s\": ", key);
-    if (has)
-        add_decimal(t, number, num_decimals);
-    else
-        pkv_text_add(t, "null");
+    pkv_text_add(t, "configuration,group,name");
+    for (size_t f = 0; f < GROUP_FIGURE_COUNT; f++)
+        csv_names(t, group_figure_infos[f].name, c->num_seeds > 1);
+    pkv_text_add(t, "\n");
 }
 
-static void json_cell(struct pkv_text *t, enum figure f, const struct cell *cell, bool intervals)
+static void fairness_row(struct pkv_text *t, const struct pkv_compare *c, size_t i,
+                         const struct group_key *key, const struct cell *cells)
 {
-    double scale = figure_infos[f].unit == UNIT_MS ? NS_PER_MS : 1;
-    pkv_text_fmt(t, "\"%s\": {", figure_infos[f].name);
-    json_number(t, "value", cell->has, cell->mean / scale, VALUE_DECIMALS);
-    pkv_text_add(t, ", ");
-    if (intervals) {
-        json_number(t, "half95", cell->has_half, cell->half / scale, VALUE_DECIMALS);
-        pkv_text_add(t, ", ");
-        json_number(t, "diff", cell->has_diff, cell->diff / scale, VALUE_DECIMALS);
-        pkv_text_add(t, ", ");
-        json_number(t, "diff_half95", cell->has_diff_half, cell->diff_half / scale, VALUE_DECIMALS);
-        pkv_text_add(t, ", ");
+    pkv_text_fmt(t, "%zu,%s,", i + 1, group_kind_names[key->kind]);
+    if (key->kind == GROUP_PRIORITY)
+        pkv_text_i64(t, key->priority);
+    else if (key->tenant)
+        pkv_text_csv(t, key->tenant);
+    for (size_t f = 0; f < GROUP_FIGURE_COUNT; f++)
+        csv_cell(t, group_figure_infos[f].unit, &cells[f * c->num + i], c->num_seeds > 1);
+    pkv_text_add(t, "\n");
+}
+
+/* Group by group, so that what is to be compared stands together. */
+static int write_fairness(struct pkv_text *t, const struct pkv_compare *c, struct pkv_err *err)
+{
+    struct cell *cells = pkv_alloc(GROUP_FIGURE_COUNT * c->num, sizeof *cells, err);
+    if (!cells)
+        return -1;
+    fairness_header(t, c);
+    for (size_t i = 0; i < c->groups.num; i++) {
+        const struct compare_group *group = &c->groups.items[i];
+        for (size_t f = 0; f < GROUP_FIGURE_COUNT; f++)
+            compare_group_column(c, group, (enum group_figure)f, &cells[f * c->num]);
+        for (size_t configuration = 0; configuration < c->num; configuration++)
+            fairness_row(t, c, configuration, &group->key, cells);
     }
-    json_number(t, "diff_percent", cell->has_percent, cell->percent, PERCENT_DECIMALS);
-    pkv_text_fmt(t, ", \"best\": %s}", cell->best ? "true" : "false");
+    pkv_free(cells);
+    return 0;
 }
 
-static void json_pairs(struct pkv_text *t, const struct pairs *p)
-{
-    pkv_text_fmt(t, "{\"better\": %llu, \"worse\": %llu, \"same\": %llu, \"lost\": %llu, "
-                 "\"gained\": %llu, \"better_p50_ms\": ", (unsigned long long)p->better,
-                 (unsigned long long)p->worse, (unsigned long long)p->same,
-                 (unsigned long long)p->lost, (unsigned long long)p->gained);
-    if (p->better > 0)
-        pkv_text_ratio(t, median(p->by_better), NS_PER_MS, VALUE_DECIMALS);
-    pkv_text_add(t, p->better > 0 ? ", \"worse_p50_ms\": " : "null, \"worse_p50_ms\": ");
-    if (p->worse > 0)
-        pkv_text_ratio(t, median(p->by_worse), NS_PER_MS, VALUE_DECIMALS);
-    pkv_text_add(t, p->worse > 0 ? "}" : "null}");
-}
+/* ---- overlay.csv ---- */
 
-static void json_set(struct pkv_text *t, const struct pkv_compare *c, size_t i)
+static int write_overlay(struct pkv_out *out, const struct pkv_compare *c, struct pkv_err *err)
 {
-    for (size_t axis = 0; axis < c->grid->num_axes; axis++) {
-        pkv_text_add(t, axis > 0 ? ", " : "");
-        pkv_text_json(t, c->grid->axes[axis].key);
-        pkv_text_add(t, ": ");
-        pkv_text_json(t, c->grid->axes[axis].values[pkv_grid_place(c->grid, i, axis)]);
+    struct pkv_series_point *points = pkv_alloc(OVERLAY_BINS, sizeof *points, err);
+    struct overlay_grid grid;
+    if (!points)
+        return -1;
+    overlay_grid_read(c, &grid);
+    pkv_out_text(out, "configuration,begin_ns,end_ns,free_blocks_min,free_blocks_max,waiting_min,"
+                      "waiting_max,running_min,running_max,preemptions_total\n");
+    for (size_t i = 0; i < c->num; i++) {
+        size_t num = overlay_read(&c->series[i], &grid, points);
+        int64_t preemptions = 0;
+        for (size_t at = 0; at < num; at++) {
+            const struct pkv_series_point *p = &points[at];
+            preemptions += p->preemptions;
+            const int64_t values[] = {(int64_t)i + 1, p->begin_ns, p->begin_ns + grid.width_ns,
+                                      p->min_free, p->max_free, p->min_waiting, p->max_waiting,
+                                      p->min_running, p->max_running, preemptions};
+            pkv_out_csv_row(out, values, sizeof values / sizeof values[0]);
+        }
     }
+    pkv_free(points);
+    return 0;
 }
 
-static void json_row(struct pkv_text *t, const struct pkv_compare *c, const struct cell *cells,
-                     size_t i)
-{
-    pkv_text_fmt(t, "    {\"configuration\": %zu, \"set\": {", i + 1);
-    json_set(t, c, i);
-    pkv_text_fmt(t, "}, \"outcome\": \"%s\",\n     \"figures\": {", compare_outcome(c, i));
-    for (size_t f = 0; f < FIGURE_COUNT; f++) {
-        pkv_text_add(t, f > 0 ? ",\n       " : "\n       ");
-        json_cell(t, (enum figure)f, &cells[f * c->num + i],
-                 compare_has_intervals(c));
-    }
-    pkv_text_add(t, "},\n     \"requests_against_first\": ");
-    if (has_pairs(c, i))
-        json_pairs(t, &c->pairs[i]);
-    else
-        pkv_text_add(t, "null");
-    pkv_text_add(t, i + 1 < c->num ? "},\n" : "}\n");
-}
+/* ---- all of them ---- */
 
-static void write_json(struct pkv_text *t, const struct pkv_compare *c, const struct cell *cells)
-{
-    pkv_text_fmt(t, "{\n  \"schema\": %d,\n  \"seeds\": %u,\n  \"batches\": %u,\n  \"same_traffic\": %s,\n"
-                 "  \"configurations\": [\n", SCHEMA, c->num_seeds,
-                 c->num_batches,
-                 compare_varies_traffic(c) ? "false" : "true");
-    for (size_t i = 0; i < c->num; i++)
-        json_row(t, c, cells, i);
-    pkv_text_add(t, "  ]\n}\n");
-}
+typedef int write_text(struct pkv_text *t, const struct pkv_compare *c, struct pkv_err *err);
 
-/* ---- both ---- */
-
-static char *make_text(const struct pkv_compare *c,
-                       void (*write)(struct pkv_text *t, const struct pkv_compare *c,
-                                     const struct cell *cells), struct pkv_err *err)
+static int put_text(struct pkv_out *out, const struct pkv_compare *c, write_text *write,
+                    struct pkv_err *err)
 {
     struct pkv_text t = {0};
-    struct cell *cells = make_cells(c, err);
-    if (!cells)
-        return NULL;
-    write(&t, c, cells);
-    pkv_free(cells);
-    if (!t.failed)
-        return t.text;
+    int status = write(&t, c, err);
+    if (status == 0 && t.failed)
+        status = pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a comparison");
+    if (status == 0)
+        pkv_out_bytes(out, t.text, t.length);
     pkv_text_free(&t);
-    pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a comparison");
-    return NULL;
+    return status;
 }
 
-char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err)
-{
-    return make_text(compare, write_json, err);
-}
+enum compare_file { FILE_CSV, FILE_JSON, FILE_FAIRNESS, FILE_OVERLAY, FILE_COUNT };
 
-/* Closed, and told apart: is all of it there? */
-static bool write_file(struct pkv_out *out, const char *text, int *status, struct pkv_err *err)
+static int write_file(struct pkv_out *out, enum compare_file file, const struct pkv_compare *c,
+                      struct pkv_err *err)
 {
-    pkv_out_text(out, text);
-    if (pkv_out_close(out, *status < 0 ? NULL : err) < 0)
-        *status = -1;
-    return *status == 0;
+    switch (file) {
+    case FILE_CSV:      return put_text(out, c, write_csv, err);
+    case FILE_JSON:     return put_text(out, c, compare_json, err);
+    case FILE_FAIRNESS: return put_text(out, c, write_fairness, err);
+    case FILE_OVERLAY:  return write_overlay(out, c, err);
+    case FILE_COUNT:    break;
+    }
+    PKV_UNREACHABLE("a file");
 }
 
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err)
 {
-    struct pkv_out *csv_out = NULL, *json_out = NULL;
+    static const char *const names[FILE_COUNT] = {"compare.csv", "compare.json", "fairness.csv",
+                                                  "overlay.csv"};
+    struct pkv_out *files[FILE_COUNT] = {NULL};
     int status = 0;
-    char *csv = make_text(compare, write_csv, err);
-    char *json = csv ? make_text(compare, write_json, err) : NULL;
-    if (json)
-        csv_out = pkv_out_open(dir, "compare.csv", err);
-    if (csv_out)
-        json_out = pkv_out_open(dir, "compare.json", err);
-    if (!json_out || !write_file(csv_out, csv, &status, err) ||
-        !write_file(json_out, json, &status, err)) {
-        pkv_out_drop(csv_out);
-        pkv_out_drop(json_out);
-        status = -1;
-    } else {
-        status = pkv_out_install(csv_out, err);
-        status = pkv_out_install(json_out, status < 0 ? NULL : err) < 0 ? -1 : status;
+    for (int i = 0; i < FILE_COUNT && status == 0; i++) {
+        files[i] = pkv_out_open(dir, names[i], err);
+        if (!files[i] || write_file(files[i], (enum compare_file)i, compare, err) < 0 ||
+            pkv_out_close(files[i], err) < 0)
+            status = -1;
     }
-    pkv_free(csv);
-    pkv_free(json);
+    bool is_whole = status == 0;
+    for (int i = 0; i < FILE_COUNT; i++) {
+        if (!is_whole)
+            pkv_out_drop(files[i]);
+        else if (pkv_out_install(files[i], status < 0 ? NULL : err) < 0)
+            status = -1;
+    }
     return status;
 }

@@ -1,5 +1,6 @@
 /*
- * compare_private.h - the parts of a comparison: its figures, its runs, pairs of requests.
+ * compare_private.h - the parts of a comparison: its figures, its runs, pairs of requests, tenants
+ * and classes, series over time.
  */
 #ifndef PKV_REPORT_COMPARE_PRIVATE_H
 #define PKV_REPORT_COMPARE_PRIVATE_H
@@ -17,6 +18,7 @@ enum figure_unit {
     UNIT_COUNT,
     UNIT_SHARE,      /* 0 .. 1 */
     UNIT_RATE,       /* a second */
+    UNIT_INDEX,      /* Jain's: 1 / number of tenants .. 1 */
     UNIT_NS,         /* in files: ns */
     UNIT_MS          /* held in ns; in files: ms */
 };
@@ -43,7 +45,9 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_QUEUE_P99, "queue_p99_ms", "queue p99", UNIT_MS, BETTER_LOWER)              \
     X(FIGURE_USED, "used_frac", "blocks held", UNIT_SHARE, BETTER_NEITHER)               \
     X(FIGURE_SLOT_USE, "slot_use_frac", "slots filled", UNIT_SHARE, BETTER_NEITHER)      \
-    X(FIGURE_HIT, "hit_frac", "prefix hits", UNIT_SHARE, BETTER_HIGHER)
+    X(FIGURE_HIT, "hit_frac", "prefix hits", UNIT_SHARE, BETTER_HIGHER)                  \
+    X(FIGURE_JAIN_SERVICE, "jain_service", "Jain service", UNIT_INDEX, BETTER_HIGHER)    \
+    X(FIGURE_JAIN_TTFT, "jain_ttft", "Jain ttft", UNIT_INDEX, BETTER_HIGHER)
 
 enum figure {
 #define FIGURE_ENUM(sym, name, heading, unit, better) sym,
@@ -66,6 +70,100 @@ struct run_figures {
     double values[FIGURE_COUNT];
 };
 void run_figures_read(struct run_figures *out, const struct pkv_summary *summary);
+
+/* ---- compare_groups.c: the requests of one tenant, or of one priority ---- */
+
+#define GROUP_FIGURES(X)                                                                     \
+    X(GROUP_REQUESTS, "requests", "requests", UNIT_COUNT, BETTER_NEITHER)                    \
+    X(GROUP_COMPLETED, "completed", "completed", UNIT_COUNT, BETTER_HIGHER)                  \
+    X(GROUP_OUTPUT, "output_tokens", "output tokens", UNIT_COUNT, BETTER_HIGHER)             \
+    X(GROUP_SERVICE, "service_per_s", "service/s", UNIT_RATE, BETTER_HIGHER)                 \
+    X(GROUP_PREEMPTIONS, "preemptions", "preemptions", UNIT_COUNT, BETTER_LOWER)             \
+    X(GROUP_TTFT_MEAN, "ttft_mean_ms", "ttft mean", UNIT_MS, BETTER_LOWER)                   \
+    X(GROUP_TTFT_P99, "ttft_p99_ms", "ttft p99", UNIT_MS, BETTER_LOWER)                      \
+    X(GROUP_E2E_MEAN, "e2e_mean_ms", "e2e mean", UNIT_MS, BETTER_LOWER)                      \
+    X(GROUP_E2E_P99, "e2e_p99_ms", "e2e p99", UNIT_MS, BETTER_LOWER)
+
+enum group_figure {
+#define FIGURE_ENUM(sym, name, heading, unit, better) sym,
+    GROUP_FIGURES(FIGURE_ENUM)
+#undef FIGURE_ENUM
+    GROUP_FIGURE_COUNT
+};
+extern const struct figure_info group_figure_infos[GROUP_FIGURE_COUNT];
+
+struct group_figures {
+    bool has[GROUP_FIGURE_COUNT];     /* false = the thing never happened */
+    double values[GROUP_FIGURE_COUNT];
+};
+
+/* Those without a tenant are one of their own. In order: by kind, none before the others, then by
+ * bytes of the name; priorities by number. */
+#define GROUP_KINDS(X) X(GROUP_TENANT, "tenant") X(GROUP_PRIORITY, "priority")
+enum group_kind {
+#define KIND_ENUM(sym, word) sym,
+    GROUP_KINDS(KIND_ENUM)
+#undef KIND_ENUM
+    GROUP_KIND_COUNT
+};
+extern const char *const group_kind_names[GROUP_KIND_COUNT];
+struct group_key {
+    enum group_kind kind;
+    const char *tenant;               /* NULL = none is said, and of a priority */
+    int64_t priority;                 /* 0 of a tenant */
+};
+/* < 0, 0 or > 0, as strcmp() does. */
+int group_key_compare(const struct group_key *a, const struct group_key *b);
+
+/* What one run did for each. */
+struct run_group;
+struct group_member;
+struct run_groups {
+    struct run_group *groups;         /* owned, [num of capacity]; in the order they came */
+    size_t num, capacity;
+    size_t last[GROUP_KIND_COUNT];    /* that of the former request */
+    size_t *slots;                    /* owned, [num_slots], a hash table: index + 1, or 0 */
+    size_t num_slots;
+    struct group_member *members;     /* owned: one for each request with a token */
+    size_t num_members, members_capacity;
+};
+struct pkv_sink run_groups_sink(struct run_groups *groups);
+/* The figures of each after a run that ended at end_ns; out has room for groups->num, zeroed. */
+int run_groups_read(const struct run_groups *groups, int64_t end_ns, struct group_figures *out,
+                    struct pkv_err *err);
+const struct group_key *run_groups_key(const struct run_groups *groups, size_t i);
+void run_groups_finish(struct run_groups *groups);
+
+/* ---- compare_fairness.c: the groups of all runs ---- */
+
+struct compare_group {
+    struct group_key key;
+    char *tenant;                     /* owned; what the key points to */
+    struct group_figures *runs;       /* owned, [num x num_seeds], as those of the comparison */
+};
+struct compare_groups {
+    struct compare_group *items;      /* owned, [num of capacity]; in order */
+    size_t num, capacity;
+};
+/* Take in what run number `run` of num_runs did; figures are those of its groups. */
+int compare_groups_add(struct compare_groups *all, const struct run_groups *groups,
+                       const struct group_figures *figures, size_t run, size_t num_runs,
+                       struct pkv_err *err);
+void compare_groups_finish(struct compare_groups *all);
+/* How many of a kind there are, and where they begin: they stand together. */
+size_t compare_groups_of(const struct compare_groups *all, enum group_kind kind, size_t *out_first);
+
+/* Jain's index, (sum x)^2 / (n sum x^2): 1 when all are the same, 1 / n when one has everything.
+ * false = fewer than two numbers, or all are 0. */
+struct jain {
+    uint64_t num;
+    double sum, squares;
+};
+void jain_add(struct jain *jain, double value);
+bool jain_read(const struct jain *jain, double *out);
+/* Of one figure over the tenants of a run; false also when one of them has no such figure. */
+bool run_groups_jain(const struct run_groups *groups, const struct group_figures *figures,
+                     enum group_figure figure, double *out);
 
 /* ---- compare_pairs.c: the same requests in two configurations ---- */
 
@@ -110,16 +208,50 @@ struct batch {
 void batches_read(struct batch *out, uint32_t num, const struct run_times *first,
                   const struct run_times *times);
 
+/* ---- compare_series.c: over time ---- */
+
+struct series_bin {
+    uint32_t min_free, max_free, min_waiting, max_waiting, min_running, max_running;
+    uint64_t preemptions;             /* in it */
+};
+/* One run from its first arrival on, in equal bins. */
+struct run_series {
+    struct series_bin *bins;          /* owned, [num of capacity] */
+    size_t num, capacity;
+    int64_t width_ns;                 /* set it before the first row, for all runs the same */
+    int64_t end_ns;                   /* of the last row, from the first arrival */
+    unsigned num_widenings;
+};
+int run_series_add(struct run_series *series, int64_t first_arrival_ns,
+                   const struct pkv_step_row *row, struct pkv_err *err);
+void run_series_finish(struct run_series *series);
+
+/* Bins of one width for all configurations, the least that is enough for the longest run. */
+#define OVERLAY_BINS 1000
+struct pkv_compare;
+struct overlay_grid {
+    int64_t width_ns;                 /* 0 = no run was done */
+    int64_t end_ns;                   /* of the run that took longest */
+};
+void overlay_grid_read(const struct pkv_compare *c, struct overlay_grid *out);
+/* The bins of one run, the last one cut at its end; out has room for OVERLAY_BINS. returns how
+ * many. */
+size_t overlay_read(const struct run_series *series, const struct overlay_grid *grid,
+                    struct pkv_series_point *out);
+
 /* ---- the comparison ---- */
 
 struct pkv_compare {
     const struct pkv_grid *grid;      /* borrowed */
     size_t num;                       /* configurations */
     uint32_t num_seeds;
+    int64_t step_ns;                  /* of every step of every run; 0 = they differ */
     struct run_figures *runs;         /* owned, [num x num_seeds], those of a configuration together */
     struct pairs *pairs;              /* owned, [num]; the first one's are empty */
     uint32_t num_batches;             /* of each run; below 2 = none */
     struct batch *batches;            /* owned, [num x num_batches] */
+    struct compare_groups groups;
+    struct run_series *series;        /* owned, [num]; of the first seed */
     size_t num_done;
 };
 
@@ -144,6 +276,8 @@ struct cell {
 };
 /* Of all configurations; out has room for them. */
 void compare_column(const struct pkv_compare *c, enum figure figure, struct cell *out);
+void compare_group_column(const struct pkv_compare *c, const struct compare_group *group,
+                          enum group_figure figure, struct cell *out);
 /* Is there an interval to some of the figures? */
 bool compare_has_intervals(const struct pkv_compare *c);
 /* Has any configuration such a figure to show? */
@@ -153,8 +287,22 @@ bool compare_has_column(const struct pkv_compare *c, const struct cell *cells);
  * interval is never too narrow. df is 1 or more. */
 double student_t975(uint64_t df);
 
+/* ---- compare_files.c, compare_json.c ---- */
+
+#define COMPARE_VALUE_DECIMALS 6u
+#define COMPARE_PERCENT_DECIMALS 4u
+#define COMPARE_NS_PER_MS 1000000
+
 /* A number in plain decimals, rounded to nearest (halves away from zero), without zeros at the
  * end. */
 void add_decimal(struct pkv_text *t, double number, unsigned num_decimals);
+/* The median in ms. */
+void add_median(struct pkv_text *t, const struct pkv_histogram *h);
+/* The cells of all figures, [FIGURE_COUNT][num]; NULL = out of memory. The caller frees. */
+struct cell *compare_cells(const struct pkv_compare *c, struct pkv_err *err);
+/* Can its requests be told better or worse than those of configuration 1? */
+bool compare_has_pairs(const struct pkv_compare *c, size_t configuration);
+/* The whole text of compare.json. */
+int compare_json(struct pkv_text *t, const struct pkv_compare *c, struct pkv_err *err);
 
 #endif

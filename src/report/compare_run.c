@@ -28,6 +28,7 @@ struct crew {
     const struct pkv_compare_config *config;
     struct pkv_compare *compare;
     size_t num_runs;
+    int64_t first_width_ns;       /* of the bins over time: no step is shorter */
     pthread_mutex_t lock;         /* of all below but first_failed */
     pthread_cond_t changed;       /* a first run ended */
     size_t next, num_ended;
@@ -46,6 +47,9 @@ struct run {
     struct pkv_metrics *metrics;
     struct pkv_engine *engine;
     struct run_times times;
+    struct run_groups groups;
+    struct group_figures *group_figures;   /* [groups.num], once it is done */
+    struct run_series series;
     struct run_figures figures;
 };
 
@@ -55,6 +59,14 @@ static bool should_stop(void *ctx)
     const struct pkv_compare_config *config = r->crew->config;
     return atomic_load(&r->crew->first_failed) < r->number ||
            (config->should_stop && config->should_stop(config->ctx));
+}
+
+static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row *row,
+                   struct pkv_err *err)
+{
+    struct run *r = ctx;
+    (void)sched;
+    return run_series_add(&r->series, pkv_engine_figures(r->engine)->first_arrival_ns, row, err);
 }
 
 static int open_run(struct run *r, struct pkv_err *err)
@@ -75,8 +87,9 @@ static int open_run(struct run *r, struct pkv_err *err)
         .sched = *sched,
         .step_time = r->scenario.step_time,
         .source = r->traffic.source,
-        .sinks = {pkv_metrics_sink(r->metrics), run_times_sink(&r->times)},
-        .num_sinks = 2,
+        .sinks = {pkv_metrics_sink(r->metrics), run_times_sink(&r->times),
+                  run_groups_sink(&r->groups), {.step = on_step, .ctx = r}},
+        .num_sinks = r->seed == 0 ? 4 : 3,
         .stuck_steps = 1,
         .check = r->crew->config->check,
         .should_stop = should_stop,
@@ -84,6 +97,22 @@ static int open_run(struct run *r, struct pkv_err *err)
     };
     r->engine = pkv_engine_create(&engine, err);
     return r->engine ? 0 : -1;
+}
+
+static void put_jain(struct run *r, enum figure out, enum group_figure of)
+{
+    r->figures.has[out] = run_groups_jain(&r->groups, r->group_figures, of,
+                                          &r->figures.values[out]);
+}
+
+static int read_groups(struct run *r, int64_t end_ns, struct pkv_err *err)
+{
+    r->group_figures = pkv_alloc(r->groups.num, sizeof *r->group_figures, err);
+    if (!r->group_figures || run_groups_read(&r->groups, end_ns, r->group_figures, err) < 0)
+        return -1;
+    put_jain(r, FIGURE_JAIN_SERVICE, GROUP_SERVICE);
+    put_jain(r, FIGURE_JAIN_TTFT, GROUP_TTFT_MEAN);
+    return 0;
 }
 
 static int go(struct run *r, struct pkv_err *err)
@@ -96,7 +125,8 @@ static int go(struct run *r, struct pkv_err *err)
     const struct pkv_engine_figures *figures = pkv_engine_figures(r->engine);
     if (figures->outcome == PKV_OUTCOME_INTERRUPTED)
         return 0;
-    if (pkv_metrics_finish(r->metrics, figures, &no_files, err) < 0)
+    if (pkv_metrics_finish(r->metrics, figures, &no_files, err) < 0 ||
+        read_groups(r, figures->end_ns, err) < 0)
         return -1;
     run_figures_read(&r->figures, pkv_metrics_summary(r->metrics));
     return 0;
@@ -144,6 +174,15 @@ static int pair_up(struct run *r, struct first_run *first, struct pkv_err *err)
     return pairs_add(&c->pairs[r->configuration], &first->times, &r->times, err);
 }
 
+static int add_groups(struct run *r, struct pkv_err *err)
+{
+    struct pkv_compare *c = r->crew->compare;
+    if (!r->figures.done)
+        return 0;
+    return compare_groups_add(&c->groups, &r->groups, r->group_figures,
+                              r->configuration * c->num_seeds + r->seed, c->num * c->num_seeds, err);
+}
+
 static void hand_in(struct run *r)
 {
     struct crew *crew = r->crew;
@@ -152,12 +191,18 @@ static void hand_in(struct run *r)
     struct pkv_err err = {0};
     if (r->configuration == 0)        /* before it is told to have ended */
         c->runs[r->seed] = r->figures;
-    if (pair_up(r, first, &err) < 0)
+    if (pair_up(r, first, &err) < 0 || add_groups(r, &err) < 0)
         fail_run(r, &err);
     c->runs[r->configuration * c->num_seeds + r->seed] = r->figures;
     if (--first->num_waited_for == 0)
         run_times_finish(&first->times);
     run_times_finish(&r->times);
+    run_groups_finish(&r->groups);
+    pkv_free(r->group_figures);
+    if (r->figures.done && r->seed == 0)
+        c->series[r->configuration] = r->series;
+    else
+        run_series_finish(&r->series);
     c->num_done += r->figures.done;
     crew->stopped |= !r->figures.done;
     crew->num_ended++;
@@ -177,6 +222,7 @@ static void begin_run(struct crew *crew, struct run *r)
     r->scenario = *c->grid->scenarios[r->configuration];
     r->scenario.seed += r->seed;
     r->scenario.sched.seed = r->scenario.synth.seed = r->scenario.seed;
+    r->series.width_ns = crew->first_width_ns;
 }
 
 static void *work(void *ctx)
@@ -256,6 +302,33 @@ static int check(const struct pkv_compare_config *config, size_t *failed, struct
     return 0;
 }
 
+/* The least that a step can take. */
+static int64_t shortest_step_ns(const struct pkv_step_time *t)
+{
+    return t->law == PKV_STEP_TIME_FIXED ? t->fixed_ns : t->base_ns;
+}
+
+static int64_t shortest_of_all_ns(const struct pkv_grid *grid)
+{
+    int64_t shortest_ns = INT64_MAX;
+    for (size_t i = 0; i < grid->num; i++) {
+        int64_t step_ns = shortest_step_ns(&grid->scenarios[i]->step_time);
+        shortest_ns = step_ns < shortest_ns ? step_ns : shortest_ns;
+    }
+    return shortest_ns;
+}
+
+/* 0 when not all steps of all configurations take the same. */
+static int64_t common_step_ns(const struct pkv_grid *grid)
+{
+    for (size_t i = 0; i < grid->num; i++) {
+        const struct pkv_step_time *t = &grid->scenarios[i]->step_time;
+        if (t->law != PKV_STEP_TIME_FIXED || t->fixed_ns != grid->scenarios[0]->step_time.fixed_ns)
+            return 0;
+    }
+    return grid->scenarios[0]->step_time.fixed_ns;
+}
+
 static struct pkv_compare *create(const struct pkv_compare_config *config, struct pkv_err *err)
 {
     struct pkv_compare *c = pkv_alloc(1, sizeof *c, err);
@@ -264,11 +337,13 @@ static struct pkv_compare *create(const struct pkv_compare_config *config, struc
     c->grid = config->grid;
     c->num = config->grid->num;
     c->num_seeds = config->num_seeds;
+    c->step_ns = common_step_ns(c->grid);
     c->runs = pkv_alloc(c->num * c->num_seeds, sizeof *c->runs, err);
     c->pairs = c->runs ? pkv_alloc(c->num, sizeof *c->pairs, err) : NULL;
     c->num_batches = c->num_seeds > 1 || compare_varies_traffic(c) ? 0 : config->num_batches;
     c->batches = c->pairs ? pkv_alloc(c->num * c->num_batches, sizeof *c->batches, err) : NULL;
-    bool failed = !c->batches;
+    c->series = c->batches ? pkv_alloc(c->num, sizeof *c->series, err) : NULL;
+    bool failed = !c->series;
     for (size_t i = 0; i < c->num && !failed; i++)
         failed = pairs_init(&c->pairs[i], err) < 0;
     if (!failed)
@@ -283,6 +358,10 @@ void pkv_compare_destroy(struct pkv_compare *c)
         return;
     for (size_t i = 0; i < c->num && c->pairs; i++)
         pairs_finish(&c->pairs[i]);
+    for (size_t i = 0; i < c->num && c->series; i++)
+        run_series_finish(&c->series[i]);
+    pkv_free(c->series);
+    compare_groups_finish(&c->groups);
     pkv_free(c->batches);
     pkv_free(c->pairs);
     pkv_free(c->runs);
@@ -302,7 +381,7 @@ static int run_crew(const struct pkv_compare_config *config, struct pkv_compare 
                     size_t *failed, struct pkv_err *err)
 {
     struct crew crew = {.config = config, .compare = c, .num_runs = c->num * c->num_seeds,
-                        .first_failed = SIZE_MAX};
+                        .first_width_ns = shortest_of_all_ns(c->grid), .first_failed = SIZE_MAX};
     int status = -1;
     pthread_mutex_init(&crew.lock, NULL);
     pthread_cond_init(&crew.changed, NULL);

@@ -33,6 +33,11 @@ static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
     bool watermark = s->sched.watermark > 0;
     if (admits_by(s, "reserve_max")) {
         pkv_text_add(t, "reserve: its output to the end would not fit beside the others'");
+    } else if (admits_by(s, "static_batch")) {
+        pkv_text_add(t, "static batch: one that runs has a token, or its output to the end would not "
+                        "fit beside the others'");
+    } else if (admits_by(s, "ratio")) {
+        pkv_text_add(t, "ratio: its output would not fit beside what the others are reckoned to say");
     } else if (admits_by(s, "first_chunk") && watermark) {
         pkv_text_add(t, "watermark: its chunk would fit, but leave too few blocks free");
     } else if (admits_by(s, "whole_prompt") && watermark) {
@@ -43,6 +48,20 @@ static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
     } else {
         pkv_text_fmt(t, "admit: %s: its next chunk would fit", s->sched.policies.admit->info.name);
     }
+}
+
+/* Nobody was looked at: the queue is shut, or the mix had only decodes run. */
+static void add_latch_reason(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    const struct pkv_policies *p = &s->sched.policies;
+    bool decodes_alone = strcmp(p->mix->info.name, "decode_first") == 0 ||
+                         strcmp(p->mix->info.name, "separate_with_limit") == 0;
+    if (p->on_blocked->latches)
+        pkv_text_add(t, "latch: nobody was looked at since a refusal, until a running request left");
+    if (p->on_blocked->latches && decodes_alone)
+        pkv_text_add(t, "; or ");
+    if (decodes_alone || !p->on_blocked->latches)
+        pkv_text_fmt(t, "mix: %s: nobody was looked at while others decoded", p->mix->info.name);
 }
 
 void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
@@ -71,7 +90,7 @@ void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv
         add_gate_reason(t, s);
         break;
     case PKV_LIMIT_LATCH:
-        pkv_text_add(t, "latch: shut until a running request leaves");
+        add_latch_reason(t, s);
         break;
     case PKV_LIMIT_PREEMPTED:
         pkv_text_add(t, "preempted: running requests gave up blocks");
@@ -157,6 +176,11 @@ static void add_gate_advice(struct pkv_text *t, const struct pkv_scenario *s)
     if (admits_by(s, "reserve_max"))
         pkv_text_add(t, "admit: whole_prompt, which reserves nothing; a smaller max_tokens; or a "
                         "larger pool (num_blocks)");
+    else if (admits_by(s, "static_batch"))
+        pkv_text_add(t, "admit: reserve_max, which starts newcomers beside those that decode");
+    else if (admits_by(s, "ratio"))
+        pkv_text_add(t, "a smaller max_tokens, a smaller schedule_conservativeness, or a larger pool "
+                        "(num_blocks)");
     else if (s->sched.watermark > 0)
         pkv_text_add(t, "a smaller watermark, or a larger pool (num_blocks)");
     else
@@ -185,9 +209,15 @@ static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pk
         if (summary->mean_used_frac < 0.9)
             pkv_text_add(t, "a larger max_num_seqs: there were blocks left");
         break;
+    case PKV_LIMIT_LATCH:
+        if (s->sched.policies.on_blocked->latches)
+            pkv_text_add(t, "on_blocked: stop, which looks again in every step; or a larger pool "
+                            "(num_blocks)");
+        else
+            pkv_text_add(t, "mix: mixed, which lets newcomers in beside those that decode");
+        break;
     case PKV_LIMIT_EMPTY:
     case PKV_LIMIT_NOTHING:
-    case PKV_LIMIT_LATCH:
     case PKV_LIMIT_COUNT:
         break;
     }

@@ -117,8 +117,9 @@ static void draw_label(struct page *p, unsigned row, unsigned height, int64_t to
         pkv_text_add(&p->text, has_number ? "+" : "|");
 }
 
+/* ends: a line behind the last column says that nothing comes after it. */
 static void draw(struct page *p, const char *title, enum ink ink, const int64_t *values,
-                 size_t num_columns, int64_t top, unsigned height)
+                 size_t num_columns, int64_t top, unsigned height, bool ends)
 {
     pkv_text_fmt(&p->text, "%*s  %s\n", (int)GUTTER, "", title);
     for (unsigned row = height; row-- > 0;) {
@@ -126,6 +127,8 @@ static void draw(struct page *p, const char *title, enum ink ink, const int64_t 
         page_ink(p, ink);
         draw_row(p, values, num_columns, top, row, height);
         page_ink(p, INK_PLAIN);
+        if (ends)
+            pkv_text_add(&p->text, p->style->utf8 ? "│" : "|");
         pkv_text_add(&p->text, "\n");
     }
 }
@@ -185,7 +188,13 @@ static void draw_figure(struct page *p, const struct pkv_series_point *series, s
     if (figure == FIGURE_FREE)
         top = num_blocks > top ? num_blocks : top;
     draw(p, looks[figure].title, looks[figure].ink, values, num_columns, top,
-         looks[figure].height);
+         looks[figure].height, false);
+}
+
+static size_t columns_of_page(const struct page *p)
+{
+    size_t num_columns = p->style->width - GUTTER - 2;
+    return num_columns < MAX_COLUMNS ? num_columns : MAX_COLUMNS;
 }
 
 void page_plots(struct page *p, const struct pkv_series_point *series, size_t num_points,
@@ -195,10 +204,62 @@ void page_plots(struct page *p, const struct pkv_series_point *series, size_t nu
         return;
     struct plot_scale scale = {.begin_ns = series[0].begin_ns,
                                .end_ns = series[num_points - 1].end_ns};
-    size_t num_columns = p->style->width - GUTTER - 2;
-    num_columns = num_columns < MAX_COLUMNS ? num_columns : MAX_COLUMNS;
+    size_t num_columns = columns_of_page(p);
     page_heading(p, "Over time");
     for (int f = FIGURE_FREE; f <= FIGURE_PREEMPTIONS; f++)
         draw_figure(p, series, num_points, &scale, num_columns, (enum figure)f, num_blocks);
     draw_axis(p, &scale, num_columns);
+}
+
+/* ---- several runs on the same axes ---- */
+
+#define LINE_HEIGHT 2u
+
+/* A run's own columns: those up to its end. */
+static size_t columns_of_line(const struct plot_line *line, const struct plot_scale *scale,
+                              size_t num_columns)
+{
+    if (line->num_points == 0)
+        return 0;
+    return column_of(line->points[line->num_points - 1].end_ns - 1, scale, num_columns) + 1;
+}
+
+static int64_t top_of_lines(const struct plot_line *lines, size_t num_lines, enum figure figure)
+{
+    int64_t top = 0;
+    for (size_t i = 0; i < num_lines; i++) {
+        if (figure == FIGURE_FREE && lines[i].num_blocks > top)
+            top = lines[i].num_blocks;
+        for (size_t at = 0; at < lines[i].num_points && figure != FIGURE_FREE; at++)
+            if (value_of(&lines[i].points[at], figure) > top)
+                top = value_of(&lines[i].points[at], figure);
+    }
+    return top;
+}
+
+static void draw_lines(struct page *p, const struct plot_line *lines, size_t num_lines,
+                       const struct plot_scale *scale, enum figure figure, const char *title,
+                       enum ink ink)
+{
+    size_t num_columns = columns_of_page(p);
+    int64_t values[MAX_COLUMNS], top = top_of_lines(lines, num_lines, figure);
+    char text[64];
+    if (top == 0) {
+        pkv_text_fmt(&p->text, "%*s  %s: nobody at any time\n", (int)GUTTER, "", title);
+        return;
+    }
+    for (size_t i = 0; i < num_lines; i++) {
+        size_t own = columns_of_line(&lines[i], scale, num_columns);
+        fill_columns(lines[i].points, lines[i].num_points, scale, figure, num_columns, values);
+        snprintf(text, sizeof text, "%s, configuration %zu", title, lines[i].number);
+        draw(p, text, ink, values, own, top, LINE_HEIGHT, own < num_columns);
+    }
+}
+
+void page_plot_lines(struct page *p, const struct plot_line *lines, size_t num_lines, int64_t end_ns)
+{
+    struct plot_scale scale = {.begin_ns = 0, .end_ns = end_ns};
+    draw_lines(p, lines, num_lines, &scale, FIGURE_FREE, "free blocks", INK_FREE);
+    draw_lines(p, lines, num_lines, &scale, FIGURE_WAITING, "waiting", INK_WAITING);
+    draw_axis(p, &scale, columns_of_page(p));
 }

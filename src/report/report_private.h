@@ -50,6 +50,16 @@ char *take_text(struct pkv_text *t, struct pkv_err *err);
 void page_plots(struct page *p, const struct pkv_series_point *series, size_t num_points,
                 uint32_t num_blocks);
 
+/* Several runs on the same axes, time from 0 to end_ns: the fewest free blocks of each, then the
+ * most waiting. */
+struct plot_line {
+    size_t number;                         /* of the configuration */
+    const struct pkv_series_point *points; /* borrowed, [num_points]; none = not run */
+    size_t num_points;
+    uint32_t num_blocks;
+};
+void page_plot_lines(struct page *p, const struct plot_line *lines, size_t num_lines, int64_t end_ns);
+
 /* ---- limits.c ---- */
 
 /* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". */

@@ -41,13 +41,20 @@ static void counted(struct teller *t, const char *before, uint64_t n, const char
 
 /* ---- a wait ---- */
 
+/* Under a latch it is not refused: nobody looks. */
+static bool was_passed_by(const struct cause *c)
+{
+    return c->limit == PKV_LIMIT_LATCH;
+}
+
 static void tell_own(struct teller *t, const struct wait *w)
 {
     for (size_t i = 0; i < w->num_own; i++) {
         const struct cause *c = &w->own[i];
         pkv_text_add(&t->text, i == 0 ? ". First in line at " : "; at ");
         tell_moment(&t->text, t->run, c->time_ns, c->step);
-        pkv_text_add(&t->text, i == 0 ? ", refused for " : ", for ");
+        bool was_refused = i > 0 && !was_passed_by(&w->own[i - 1]);
+        pkv_text_add(&t->text, was_passed_by(c) ? ", " : was_refused ? ", for " : ", refused for ");
         tell_cause(&t->text, t->run, c);
     }
 }
@@ -64,7 +71,7 @@ static void tell_ahead(struct teller *t, const struct wait *w)
     }
     tell_name(&t->text, w->longest.names.text);
     pkv_text_add(&t->text, w->num_ahead > 1 ? "'s" : " was first in line");
-    pkv_text_add(&t->text, ", refused for ");
+    pkv_text_add(&t->text, was_passed_by(&w->longest) ? ", " : ", refused for ");
     tell_cause(&t->text, t->run, &w->longest);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "pagedkv/request.h"
+#include "request/tenants.h"
 
 enum { RECORDS_A_CHUNK = 64 };
 
@@ -18,6 +18,7 @@ struct pkv_request_store {
     struct chunk *chunks;            /* owned */
     struct pkv_request *unused;      /* in the chunks */
     size_t num_live;
+    struct tenants tenants;
 };
 
 struct pkv_request_store *pkv_request_store_create(struct pkv_err *err)
@@ -51,6 +52,7 @@ void pkv_request_store_destroy(struct pkv_request_store *store, struct pkv_cache
         pkv_free(store->chunks);
         store->chunks = next;
     }
+    tenants_free(&store->tenants);
     pkv_free(store);
 }
 
@@ -91,7 +93,6 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->emits_nothing = spec->num_output_tokens == 0;
     r->num_output_tokens = r->emits_nothing ? 1 : spec->num_output_tokens;
     r->num_emitted = r->num_highest_tokens = r->num_hit_tokens = 0;
-    r->num_drafts = r->num_in_flight = 0;
     r->num_preemptions = r->peak_blocks = r->num_overtakes = r->told_limits = 0;
     r->num_recomputed_tokens = 0;
     r->status = PKV_REQUEST_WAITING;
@@ -107,6 +108,9 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->timed_tokens = 0;
     r->timed_step = 0;
     r->steady = (struct pkv_steady){0};
+    r->waits_since_pass = 0;
+    r->looked_up_at = UINT64_MAX;
+    r->num_waiting_hit = r->tenant_number = 0;
 }
 
 struct pkv_request *pkv_request_open(struct pkv_request_store *store, struct pkv_cache *cache,
@@ -141,4 +145,10 @@ void pkv_request_close(struct pkv_request_store *store, struct pkv_cache *cache,
 size_t pkv_request_store_num_live(const struct pkv_request_store *store)
 {
     return store->num_live;
+}
+
+int pkv_request_number_tenant(struct pkv_request_store *store, struct pkv_request *request,
+                              struct pkv_err *err)
+{
+    return tenants_number(&store->tenants, request->tenant, &request->tenant_number, err);
 }

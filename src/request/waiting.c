@@ -101,6 +101,21 @@ struct pkv_request *pkv_waiting_any(const struct pkv_waiting *queue, size_t i)
     return owner(queue->heap.nodes[i]);
 }
 
+void pkv_waiting_set_keys(struct pkv_waiting *queue, const int64_t *keys)
+{
+    bool changed = false;
+    for (size_t i = 0; i < queue->heap.num; i++) {
+        struct pkv_request *r = owner(queue->heap.nodes[i]);
+        if (pkv_waiting_has_place(r) || r->waiting_node.key[0] == keys[i])
+            continue;
+        r->waiting_node.key[0] = keys[i];
+        r->waiting_node.key[1] = r->arrival_order;
+        changed = true;
+    }
+    if (changed)
+        pkv_heap_rebuild(&queue->heap);
+}
+
 static void sift(struct pkv_request **all, size_t index, size_t num)
 {
     struct pkv_request *r = all[index];

@@ -29,13 +29,6 @@ const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *p
     return NULL;
 }
 
-int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
-                            const struct pkv_policy_param *param)
-{
-    PKV_ASSERT(choice == PKV_CHOICE_ON_BLOCKED && param == policies->on_blocked->info.params);
-    return &policies->on_blocked_param;
-}
-
 bool loader_is_of_file(const struct given *said)
 {
     return said->layer == LAYER_FILE || (said->layer == LAYER_VARIED && said->node->line > 0);
@@ -72,9 +65,6 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
     if (decider == KEY_REQUESTS)
         return node_fail_key(said->node, err, "%s: is for synthetic traffic, and there is no "
                              "traffic.requests", said->shown);
-    if (keys[decider].kind == KIND_ACCEPTED)
-        return node_fail_key(said->node, err, "%s: %s says which drafts are right", said->shown,
-                             keys[decider].name);
     if (keys[decider].kind == KIND_WORD)
         return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
                              keys[decider].name,
@@ -86,11 +76,7 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
 /* The place of a key that is not there is that of the key that asks for it. */
 static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
 {
-    enum key_id decider = keys[id].decider;
-
-    while (decider != KEY_NONE && l->given[decider].source == KEY_NONE)
-        decider = keys[decider].decider;
-    const struct given *asks = &l->given[decider];
+    const struct given *asks = &l->given[keys[id].decider];
 
     if (asks->source == KEY_NONE)
         return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
@@ -182,14 +168,18 @@ static int read_param(const struct param_given *p, const struct pkv_policy_param
     const struct value v = { .node = p->given.node, .shown = p->given.shown };
     const char *why;
 
-    if (value_want_number(&v, "a whole number", err) < 0)
+    char min[32], max[32];
+
+    if (value_want_number(&v, param->scale > 1 ? "a number" : "a whole number", err) < 0)
         return -1;
-    if (pkv_parse_i64(v.node->text, v.node->length, out, &why) < 0)
+    if (param->scale > 1 ? pkv_parse_scaled(v.node->text, v.node->length, param->scale, out, &why)
+                         : pkv_parse_i64(v.node->text, v.node->length, out, &why))
         return value_fail(&v, err, "'%.40s' %s", v.node->text, why);
-    if (*out < param->min || *out > param->max)
-        return value_fail(&v, err, "%.40s is not within %lld .. %lld", v.node->text,
-                          (long long)param->min, (long long)param->max);
-    return 0;
+    if (*out >= param->min && *out <= param->max)
+        return 0;
+    pkv_policy_param_write(param, param->min, min, sizeof(min));
+    pkv_policy_param_write(param, param->max, max, sizeof(max));
+    return value_fail(&v, err, "%.40s is not within %s .. %s", v.node->text, min, max);
 }
 
 /* Parameters of the chosen policies, each with its value or its default; then those of others. */
@@ -203,7 +193,7 @@ static int read_params(struct loader *l, struct pkv_err *err)
 
         for (size_t i = 0; i < policy->num_params; i++) {
             const struct pkv_policy_param *param = &policy->params[i];
-            int64_t *field = policy_param_field(policies, (enum pkv_choice)c, param);
+            int64_t *field = &policies->params[c][i];
 
             *field = param->preset;
             for (size_t k = 0; k < l->num_params; k++) {
@@ -291,28 +281,6 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
-/* What the scheduler would refuse without a place. */
-static int check_speculation(const struct loader *l, struct pkv_err *err)
-{
-    static const enum key_id speculation[] = { KEY_SPECULATION, KEY_ASYNC_SCHEDULING };
-    static const enum key_id layout[] = { KEY_LAYOUT, KEY_SPECULATION, KEY_ASYNC_SCHEDULING,
-                                          KEY_PRESET };
-    const struct pkv_sched_config *c = &l->scenario->sched;
-    bool speculates = c->speculation.method != PKV_SPECULATION_NONE;
-    char text[160];
-
-    if (speculates && c->async_scheduling)
-        return fail_at_given(l, speculation, 2, "speculation: does not go together with "
-                             "async_scheduling in this version", err);
-    if (c->policies.layout->create && (speculates || c->async_scheduling)) {
-        snprintf(text, sizeof(text), "layout: %s gives a request all its blocks at once; it goes "
-                 "without %s", c->policies.layout->info.name,
-                 speculates ? "speculation" : "async_scheduling");
-        return fail_at_given(l, layout, sizeof(layout) / sizeof(*layout), text, err);
-    }
-    return 0;
-}
-
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
 {
     for (int id = (int)first; id <= (int)last; id++)
@@ -323,8 +291,7 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0 || check_layout(l, err) < 0 ||
-        check_speculation(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

@@ -80,9 +80,6 @@ bool loader_is_of_file(const struct given *said);
 /* Read the keys first .. last and look at what fits only together. */
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err);
 
-/* The value of a policy's parameter is kept here; param is one of the policy's. */
-int64_t *policy_param_field(struct pkv_policies *policies, enum pkv_choice choice,
-                            const struct pkv_policy_param *param);
 const struct pkv_policy_param *policy_param_find(const struct pkv_policy_info *policy,
                                                  const char *name);
 
@@ -118,7 +115,6 @@ int value_read_preset(const struct value *v, struct pkv_err *err);
 int value_read_format(const struct value *v, struct pkv_err *err);
 int value_read_groups(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
-int value_read_accepted(const struct value *v, struct pkv_err *err);
 int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
 
 struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one full group */

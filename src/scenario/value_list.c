@@ -1,5 +1,5 @@
 /*
- * value_list.c - the values that are lists: KV groups, priorities and accepted drafts.
+ * value_list.c - the two values that are lists: KV groups and priorities.
  */
 #include <string.h>
 
@@ -114,29 +114,5 @@ int value_read_priorities(const struct value *v, struct pkv_err *err)
     s->synth.priorities = owned->priorities;
     s->synth.priority_weights = owned->weights;
     s->synth.num_priorities = num;
-    return 0;
-}
-
-/* [3, 0, 1]: so many of the drafts are right, at most as many as are proposed. */
-int value_read_accepted(const struct value *v, struct pkv_err *err)
-{
-    struct pkv_speculation *speculation = &v->scenario->sched.speculation;
-    const char *why;
-    uint64_t count;
-
-    if (want_list(v, "numbers of drafts, like [3, 0, 1],", err) < 0)
-        return -1;
-    speculation->num_accepted = 0;
-    for (const struct node *node = v->node->children; node; node = node->next) {
-        const struct value item = { .node = node, .shown = v->shown };
-
-        if (speculation->num_accepted == PKV_MAX_ACCEPTED)
-            return value_fail(&item, err, "has more than %u numbers", PKV_MAX_ACCEPTED);
-        if (value_want_number(&item, "a number of drafts", err) < 0)
-            return -1;
-        if (pkv_parse_u64(node->text, node->length, speculation->num_tokens, &count, &why) < 0)
-            return value_fail(&item, err, "'%.40s' %s", node->text, why);
-        speculation->accepted[speculation->num_accepted++] = (uint32_t)count;
-    }
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "sched/sched_private.h"
 
-enum considered { ADMITTED, REFUSED, DEFERRED, STOPPED, NO_MEMORY };
+enum considered { ADMITTED, REFUSED, DEFERRED, NO_MEMORY };
 
 /* The request at the head of the queue when the pass began, or the first that was refused, decides
  * the limit of the step. */
@@ -35,7 +35,7 @@ static void look_up(struct pkv_sched *s, struct pkv_request *r, struct pkv_hit *
 
 static bool has_lost_ids(const struct pkv_hit *hit)
 {
-    return hit->num_tokens + hit->num_dropped_blocks > 0 && !hit->blocks[0];
+    return hit->num_tokens > 0 && !hit->blocks[0];
 }
 
 /* The first one refused in a step is the one that will be looked up in the next. */
@@ -67,21 +67,20 @@ static enum pkv_limit limit_of(enum pkv_admit_verdict verdict)
 
 static void count_overtakes(struct pkv_sched *s)
 {
-    /* Without a bound nobody asks, and with many waiting it would cost. */
-    for (size_t i = 0; s->config.policies.on_blocked_param > 0 && i < s->num_aside; i++)
+    /* With many waiting it costs. */
+    for (size_t i = 0; sched_counts_overtakes(s) && i < s->num_aside; i++)
         s->aside[i]->num_overtakes++;
 }
 
 static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                              uint32_t num_positions, struct pkv_err *err)
 {
-    uint64_t end = sched_peak_positions(s, r);
+    uint64_t end = sched_end_positions(s, r);
     end = end > num_positions ? end : num_positions;
     uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
     uint64_t positions = end < room ? end : room;
-    uint32_t known = drafts_positions(s, r->seq.num_known_tokens);
-    if (positions < known)
-        positions = known < room ? known : room;
+    if (positions < r->seq.num_known_tokens)
+        positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;
     if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
                  err) < 0 ||
@@ -133,10 +132,10 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
         return REFUSED;
     }
     record_admission(s, plan, c, r, num_free);
-    r->num_drafts = plan->entries[plan->num_entries - 1].num_drafts;
     if (s->remembered.ref.request == r)
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
+    sched_left(s, r);
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
     r->num_overtakes = 0;
     r->steady.admission = s->num_admissions++;
@@ -158,11 +157,6 @@ static uint32_t positions_at_once(const struct pkv_sched *s, const struct pkv_re
     return reserved < UINT32_MAX ? (uint32_t)reserved : UINT32_MAX;
 }
 
-static uint32_t admitted_positions(const struct pkv_sched *s, uint32_t num_positions)
-{
-    return s->config.lookahead_at_admission ? drafts_positions(s, num_positions) : num_positions;
-}
-
 static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                                 struct pkv_err *err)
 {
@@ -170,14 +164,7 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
-    uint32_t left = r->seq.num_known_tokens - hit.num_tokens, n = sched_first_chunk(&s->config, left);
-    if (left == 1 && drafts_pad(s, plan)) {
-        n += s->num_drafts;
-        if (n > s->budget || (uint64_t)hit.num_tokens + n > s->max_model_len) {
-            note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
-            return STOPPED;
-        }
-    }
+    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - hit.num_tokens);
     if (!s->config.enable_chunked_prefill && n > s->budget) {
         note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
         return DEFERRED;
@@ -187,7 +174,7 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         .request = r,
         .hit = &hit,
         .num_tokens = n,
-        .num_positions = positions_at_once(s, r, admitted_positions(s, hit.num_tokens + n)),
+        .num_positions = positions_at_once(s, r, hit.num_tokens + n),
     };
     c.need_blocks = pkv_cache_need(s->cache, &r->seq, &hit, c.num_positions);
     uint64_t need = c.need_blocks;
@@ -231,13 +218,34 @@ static void put_back(struct pkv_sched *s)
     s->num_aside = s->num_deferred = 0;
 }
 
-static bool may_go_on(const struct pkv_sched *s)
+static bool goes_on(const struct pkv_sched *s, const struct pkv_request *refused)
 {
     const struct pkv_policies *p = &s->config.policies;
-    for (size_t i = 0; p->on_blocked_param > 0 && i < s->num_aside; i++)
-        if (!p->on_blocked->goes_on(s->aside[i], p->on_blocked_param))
+    return p->on_blocked->goes_on(refused, p->params[PKV_CHOICE_ON_BLOCKED]);
+}
+
+static bool may_go_on(const struct pkv_sched *s)
+{
+    if (!sched_counts_overtakes(s))
+        return true;
+    for (size_t i = 0; i < s->num_aside; i++)
+        if (!goes_on(s, s->aside[i]))
             return false;
     return true;
+}
+
+/* For want of blocks or by the gate: a budget or a place is there again without anybody leaving. */
+static void shut(struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_request *refused)
+{
+    if (!s->config.policies.on_blocked->latches || s->num_running == 0)
+        return;
+    s->latch = (struct latch){
+        .is_shut = true,
+        .refused = pkv_request_ref(refused),
+        .need_blocks = plan->head.request == refused ? plan->head_need_blocks : 0,
+        .num_running = s->num_running,
+        .num_admissions = s->num_admissions,
+    };
 }
 
 /* returns 1 to go on with the next, 0 to stop, -1 without memory */
@@ -248,7 +256,8 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     case ADMITTED:
         return may_go_on(s);
     case REFUSED:
-        if (!s->config.policies.on_blocked->goes_on(r, s->config.policies.on_blocked_param))
+        shut(s, plan, r);
+        if (!goes_on(s, r))
             return 0;
         if (put_aside(&s->aside, &s->num_aside, &s->aside_capacity, s, r, err) < 0)
             return -1;
@@ -259,8 +268,6 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
         if (put_aside(&s->deferred, &s->num_deferred, &s->deferred_capacity, s, r, err) < 0)
             return -1;
         return 1;
-    case STOPPED:
-        return 0;
     case NO_MEMORY:
         break;
     }
@@ -288,6 +295,8 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
     size_t num = pkv_waiting_num(s->waiting);
+    if (order->rank)
+        return sched_rank_waiting(s, err);
     if (!order->needs_every_step)
         return 0;
     if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0)
@@ -305,6 +314,13 @@ static int reorder(struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
+/* Nobody is looked at: the first in line waits as it was refused, or behind one that was. */
+static void note_latch(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *head)
+{
+    uint64_t need = pkv_request_get(s->latch.refused) == head ? s->latch.need_blocks : 0;
+    note_limit(plan, head, PKV_LIMIT_LATCH, need, s->view.num_free_blocks);
+}
+
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     sched_update_view(s);
@@ -312,6 +328,10 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     plan->limit = head ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
     if (!head)
         return 0;
+    if (s->latch.is_shut) {
+        note_latch(s, plan, head);
+        return 0;
+    }
     if (reorder(s, err) < 0 || sched_reserve_pass(s, s->num_running, err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {
@@ -322,5 +342,6 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     if (s->config.policies.admit->end)
         s->config.policies.admit->end(s->admit_state, &s->view, s->pass);
     put_back(s);
+    s->view.num_passes++;
     return result;
 }

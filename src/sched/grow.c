@@ -5,26 +5,36 @@
  * The victim may have been scheduled earlier in this step; then its tokens go back to the budget,
  * its entry leaves the plan and the walk steps back by one place. One that was walked past without
  * tokens moves the others up all the same, so the one behind the grower is passed over in this
- * step, as in the engine.
+ * step, as in the engine. One that is not of this turn's parts does not.
+ *
+ * Under grow: whole_batch room is made for all of them before the walk, which then lacks nothing.
  *
  * Source: vllm/v1/core/sched/scheduler.py, schedule(), first loop.
  */
 #include "sched/sched_private.h"
 
-static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r)
+static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r,
+                              uint64_t budget)
 {
-    /* The engine also cuts at max_model_len - 1. Where that bites without drafts, its front door has
-     * turned the prompt away; here (oversized: wait) it is computed and ends with its first token. */
-    if (flight_is_last(s, r))
-        return 0;
-    uint32_t known = sched_known_tokens(r), drafts = drafts_that_fit(s, r, known);
-    uint32_t n = sched_first_chunk(&s->config, known + drafts - r->seq.num_computed_tokens);
-    return n < s->budget ? n : (uint32_t)s->budget;
+    /* The engine also cuts at max_model_len - 1. That bites only for prompts which its front door
+     * turns away; here (oversized: wait) such a one is computed and ends with its first token. */
+    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - r->seq.num_computed_tokens);
+    return n < budget ? n : (uint32_t)budget;
+}
+
+/* Is it of the parts that are walked in this turn? Before its growth. */
+static bool takes_part(const struct pkv_request *r, unsigned parts)
+{
+    if (r->steady.is_in)
+        return false;
+    bool decodes = r->num_emitted > 0 && r->seq.num_known_tokens - r->seq.num_computed_tokens == 1;
+    return parts & (decodes ? PKV_MIX_DECODES : PKV_MIX_PROMPTS);
 }
 
 static void requeue(struct pkv_sched *s, struct pkv_request *r)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
+    sched_joined(s, r);
     switch (s->config.policies.requeue->place) {
     case PKV_PLACE_FRONT:
         pkv_waiting_put_front(s->waiting, r);
@@ -68,7 +78,6 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
     sched_remove_running(s, index);
     uint32_t freed = give_up_blocks(s, victim);
     pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
-    victim->num_drafts = 0;
     victim->num_preemptions++;
     s->num_preemptions++;
     plan->preemptions[plan->num_preemptions++] = (struct pkv_plan_preemption){
@@ -93,11 +102,12 @@ enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
 
 /* Give r its n tokens. *place is r's place in running and follows when others leave before it. */
 static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
-                           uint32_t n, size_t *place)
+                           uint32_t n, unsigned parts, size_t *place)
 {
-    uint32_t positions = drafts_positions(s, r->seq.num_computed_tokens + n);
+    uint32_t positions = r->seq.num_computed_tokens + n;
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
+        steady_leave_all(s, plan);   /* who is not of this turn */
         sched_update_view(s);
         s->view.num_short_blocks = blocks_short(s, r, positions);
         size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, r);
@@ -106,10 +116,11 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
         PKV_ASSERT(index < s->num_running);
         struct pkv_request *victim = s->running[index];
         bool was_scheduled = plan_has(plan, victim);
+        bool was_left_out = !was_scheduled && index < *place && !takes_part(victim, parts);
         preempt(s, plan, index, r);
         if (victim == r)
             return GAVE_ITSELF_UP;
-        *place -= was_scheduled;
+        *place -= was_scheduled || was_left_out;
     }
     return GROWN;
 }
@@ -129,18 +140,27 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
     plan_add_entry(s, plan, entry);
 }
 
-static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan)
+/* Steady ones are not walked. */
+static size_t first_to_walk(const struct pkv_sched *s)
 {
-    steady_grow(s, plan);
-    for (size_t i = steady_num_first(s); i < s->num_running && s->budget > 0; i++) {
+    return steady_come_first(s) ? s->steady.num : 0;
+}
+
+static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
+{
+    if (parts & PKV_MIX_DECODES)
+        steady_grow(s, plan);
+    for (size_t i = first_to_walk(s); i < s->num_running && s->budget > 0; i++) {
         struct pkv_request *r = s->running[i];
-        uint32_t n = tokens_wanted(s, r);
+        if (!takes_part(r, parts))
+            continue;
+        uint32_t n = tokens_wanted(s, r, s->budget);
         if (n == 0)
             continue;
         uint32_t blocks_before[PKV_MAX_GROUPS];
         for (uint32_t g = 0; g < s->config.num_groups; g++)
             blocks_before[g] = r->seq.tables[g].num;
-        switch (grow_one(s, plan, r, n, &i)) {
+        switch (grow_one(s, plan, r, n, parts, &i)) {
         case GROWN:
             add_grown(s, plan, r, n, blocks_before);
             break;
@@ -152,11 +172,67 @@ static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan)
     }
 }
 
-void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan)
+/* --- all at once ----------------------------------------------------------------------------- */
+
+/* Blocks that all of this turn need together; *out_grower is the first that would lack one, as far as
+ * those who are not steady go. */
+static uint64_t blocks_wanted(const struct pkv_sched *s, unsigned parts, uint64_t num_free,
+                              struct pkv_request **out_grower)
+{
+    uint64_t sum = 0, budget = s->budget;
+    if (parts & PKV_MIX_DECODES) {
+        steady_goes_on(s, &sum);
+        budget -= s->steady.num;
+    }
+    *out_grower = NULL;
+    for (size_t i = first_to_walk(s); i < s->num_running && budget > 0; i++) {
+        struct pkv_request *r = s->running[i];
+        if (!takes_part(r, parts))
+            continue;
+        uint32_t n = tokens_wanted(s, r, budget);
+        sum += pkv_cache_need(s->cache, &r->seq, NULL, r->seq.num_computed_tokens + n);
+        budget -= n;
+        if (sum > num_free && !*out_grower)
+            *out_grower = r;
+    }
+    return sum;
+}
+
+/* Give up whoever is too much, but for the last one. If the policy names nobody, the walk that follows
+ * gives blocks to those who come first. */
+static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
+{
+    uint64_t num_due;
+    if ((parts & PKV_MIX_DECODES) && !steady_goes_on(s, &num_due))
+        steady_leave_all(s, plan);
+    while (s->num_running > 1) {
+        struct pkv_request *grower;
+        uint32_t num_free = pkv_cache_num_free(s->cache);
+        uint64_t need = blocks_wanted(s, parts, num_free, &grower);
+        if (need <= num_free)
+            return;
+        if (s->steady.num > 0) {
+            steady_leave_all(s, plan);
+            continue;
+        }
+        sched_update_view(s);
+        s->view.num_short_blocks = (uint32_t)(need - num_free);
+        size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, grower);
+        if (index == SIZE_MAX)
+            return;
+        PKV_ASSERT(index < s->num_running);
+        preempt(s, plan, index, grower);
+    }
+}
+
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
     switch (s->config.policies.grow->shape) {
     case PKV_GROW_ONE_BY_ONE:
-        grow_one_by_one(s, plan);
+        break;
+    case PKV_GROW_WHOLE_BATCH:
+        make_room(s, plan, parts);
         break;
     }
+    grow_one_by_one(s, plan, parts);
 }

@@ -38,9 +38,6 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
         .prefix_cache = config->prefix_cache,
         .unhashed_free = config->unhashed_free,
         .publish = config->policies.publish->when,
-        .max_ahead_tokens = pkv_speculation_num_drafts(&config->speculation) +
-                            pkv_speculation_lookahead(&config->speculation),
-        .drops_last_hit = config->speculation.method == PKV_SPECULATION_EAGLE,
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
@@ -60,9 +57,21 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     s->pass = pkv_alloc(1, p->admit->pass_size, err);
     s->pass_capacity = p->admit->pass_size;
     s->order_state = s->pass ? pkv_alloc(1, p->order->state_size, err) : NULL;
+    s->order_state_capacity = p->order->state_size;
     s->admit_state = s->order_state ? pkv_alloc(1, p->admit->state_size, err) : NULL;
     s->preempt_state = s->admit_state ? pkv_alloc(1, p->preempt->state_size, err) : NULL;
-    return s->preempt_state ? 0 : -1;
+    s->mix_state = s->preempt_state ? pkv_alloc(1, p->mix->state_size, err) : NULL;
+    if (!s->mix_state)
+        return -1;
+    if (p->order->init)
+        p->order->init(s->order_state, p->params[PKV_CHOICE_ORDER]);
+    if (p->admit->init)
+        p->admit->init(s->admit_state, p->params[PKV_CHOICE_ADMIT]);
+    if (p->preempt->init)
+        p->preempt->init(s->preempt_state, p->params[PKV_CHOICE_PREEMPT]);
+    if (p->mix->init)
+        p->mix->init(s->mix_state, p->params[PKV_CHOICE_MIX]);
+    return 0;
 }
 
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
@@ -71,14 +80,10 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
         return NULL;
     }
-    if (drafts_check_config(config, err) < 0)
-        return NULL;
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
         return NULL;
     s->config = *config;
-    s->num_drafts = pkv_speculation_num_drafts(&config->speculation);
-    s->lookahead = pkv_speculation_lookahead(&config->speculation);
     s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT64_MAX;
     s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT64_MAX;
     s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
@@ -95,6 +100,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
         .takes_runs = pkv_cache_takes_runs(s->cache),
+        .prefix_cache = config->prefix_cache,
         .seed = config->seed,
     };
     return s;
@@ -119,8 +125,12 @@ void pkv_sched_destroy(struct pkv_sched *s)
     pkv_free(s->deferred);
     pkv_free(s->pass);
     pkv_free(s->order_state);
+    pkv_free(s->ranking);
+    pkv_free(s->rank_keys);
+    pkv_free(s->tenant_tokens);
     pkv_free(s->admit_state);
     pkv_free(s->preempt_state);
+    pkv_free(s->mix_state);
     pkv_free(s);
 }
 
@@ -135,7 +145,7 @@ void sched_update_view(struct pkv_sched *s)
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
 {
     const struct pkv_policies *p = &s->config.policies;
-    if (!p->order->observe && !p->admit->observe && !p->preempt->observe)
+    if (!p->order->observe && !p->admit->observe && !p->preempt->observe && !p->mix->observe)
         return;
     const struct pkv_step_facts facts = {
         .num_tokens = plan->num_tokens,
@@ -145,6 +155,12 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_preempted = plan->num_preemptions,
         .num_finished = plan->num_finished,
         .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
+        .parts = s->parts,
+        .num_survivors = s->survivors.num,
+        .sum_emitted = s->survivors.sum_emitted,
+        .sum_max_tokens = s->survivors.sum_max_tokens,
+        .tenants = s->tenant_tokens,
+        .num_tenants = s->num_tenants,
     };
     if (p->order->observe)
         p->order->observe(s->order_state, &facts);
@@ -152,11 +168,23 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         p->admit->observe(s->admit_state, &facts);
     if (p->preempt->observe)
         p->preempt->observe(s->preempt_state, &facts);
+    if (p->mix->observe)
+        p->mix->observe(s->mix_state, &facts);
 }
 
+bool sched_counts_overtakes(const struct pkv_sched *s)
+{
+    const struct pkv_policies *p = &s->config.policies;
+    return p->on_blocked->counts_overtakes &&
+           p->on_blocked->counts_overtakes(p->params[PKV_CHOICE_ON_BLOCKED]);
+}
+
+/* Where the whole queue is ranked, one that comes between two passes stands behind those ranked, and
+ * before the tail. */
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    return s->config.policies.order->key(s->order_state, &s->view, r);
+    const struct pkv_order_ops *order = s->config.policies.order;
+    return order->rank ? INT64_MAX - 1 : order->key(s->order_state, &s->view, r);
 }
 
 void sched_note_peak(struct pkv_request *r)
@@ -176,15 +204,15 @@ uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request
     return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
-uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r)
-{
-    return drafts_peak_positions(s, r, sched_end_positions(s, r) + flight_overrun(s, r));
-}
-
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
     return pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens,
                                     (uint32_t)sched_end_positions(s, r), s->max_model_len);
+}
+
+uint64_t pkv_sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return sched_end_positions(s, r);
 }
 
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
@@ -197,7 +225,7 @@ uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t positions = sched_peak_positions(s, r);
+    uint64_t positions = sched_end_positions(s, r);
     if (pkv_cache_takes_runs(s->cache))
         return sched_run_blocks(s, r);
     if (s->config.policies.admit->positions_wanted) {
@@ -257,6 +285,10 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
     struct pkv_request *r = pkv_request_open(s->store, s->cache, spec, err);
     if (!r)
         return -1;
+    if (tenants_add(s, r, err) < 0) {
+        pkv_request_close(s->store, s->cache, r);
+        return -1;
+    }
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
     if (rejects && can_never_run(s, r, reason, reason_size)) {
@@ -264,6 +296,7 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
         return 0;
     }
     sched_update_view(s);
+    sched_joined(s, r);
     pkv_waiting_put_new(s->waiting, r, sched_order_key(s, r));
     return 0;
 }
@@ -272,6 +305,7 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
 
 void sched_remove_running(struct pkv_sched *s, size_t index)
 {
+    s->latch.is_shut = false;
     s->num_running--;
     for (size_t i = index; i < s->num_running; i++)
         s->running[i] = s->running[i + 1];
@@ -281,9 +315,10 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 {
     if (r->status != PKV_REQUEST_RUNNING) {
         pkv_waiting_remove(s->waiting, r);
+        sched_left(s, r);
         return;
     }
-    steady_abort(s, r);
+    steady_leave(s, r);
     size_t i = 0;
     while (i < s->num_running && s->running[i] != r)
         i++;
@@ -293,8 +328,10 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 
 uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
-    PKV_ASSERT(s->num_out <= s->config.async_scheduling);
+    PKV_ASSERT(!s->in_flight);
     leave_queues(s, r);
+    if (r->status == PKV_REQUEST_RUNNING)
+        sched_publish_end(s, &r->seq);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
     return freed;
@@ -328,6 +365,7 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         all[num_waiting + i] = s->running[i];
     }
     s->num_running = 0;
+    s->latch.is_shut = false;
     if (num == 0)
         return;
     qsort(all, num, sizeof(struct pkv_request *), by_row);
@@ -337,11 +375,6 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         each(ctx, all[i]);
         pkv_sched_forget(s, all[i]);
     }
-}
-
-uint32_t sched_known_tokens(const struct pkv_request *r)
-{
-    return r->seq.num_known_tokens + r->num_in_flight;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -25,15 +25,13 @@ struct steady {
     uint32_t block_size;
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
-    bool in_step;                         /* positions have grown, and the plan is not made yet */
+    bool in_step;                         /* positions have grown, tokens not yet */
     uint32_t hold_off;                    /* steps before anybody may enter again */
     uint64_t num;
     uint64_t num_positions;               /* computed, all of them together */
     struct pkv_heap ends;                 /* by (clock of the last token, admission) */
     struct pkv_request **due;             /* owned scratch: [num] of one step, by admission */
     size_t due_capacity;
-    struct pkv_request **lasts;           /* owned: [num_lasts], by admission; is_last of each is set */
-    size_t num_lasts, lasts_capacity;
 };
 
 /* What the look-up of the request refused last had found; stands while the cache's version does. */
@@ -41,6 +39,22 @@ struct remembered {
     struct pkv_request_ref ref;
     uint64_t version;
     struct pkv_hit hit;                   /* its counts; the block ids are gone */
+};
+
+/* The queue shut after a refusal (on_blocked: latch). Whoever leaves running opens it, and nobody comes
+ * in meanwhile, so those who ran when it was shut run still. */
+struct latch {
+    bool is_shut;
+    struct pkv_request_ref refused;
+    uint64_t need_blocks;                 /* it was refused with */
+    size_t num_running;                   /* when it was shut */
+    uint64_t num_admissions;
+};
+
+/* Those who ran after the last preemption of a step, before their tokens. */
+struct survivors {
+    size_t num;
+    uint64_t sum_emitted, sum_max_tokens;
 };
 
 struct pkv_sched {
@@ -57,10 +71,19 @@ struct pkv_sched {
     struct plan_slot slots[2];
     char *pass;                           /* owned scratch of the admit policy */
     size_t pass_capacity;                 /* bytes */
-    void *order_state, *admit_state, *preempt_state;   /* owned, the policies' */
-    uint32_t num_out;                     /* plans made and not committed */
-    uint32_t num_drafts, lookahead;       /* of speculation; see drafts.c */
+    char *order_state;                    /* owned, the policies' */
+    size_t order_state_capacity;          /* bytes */
+    void *admit_state, *preempt_state, *mix_state;
+    char *ranking;                        /* owned scratch of an order that ranks the queue */
+    int64_t *rank_keys;                   /* owned, beside it */
+    size_t ranking_capacity, rank_keys_capacity;
+    struct pkv_tenant_tokens *tenant_tokens;   /* [num_tenants], owned: of this step */
+    size_t num_tenants, tenants_capacity; /* 0 unless the order asks for tenants */
+    bool in_flight;                       /* a plan is made and not committed */
     struct remembered remembered;
+    struct latch latch;
+    struct survivors survivors;
+    unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
@@ -89,14 +112,10 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
-/* The same for one that is in. */
-void steady_refresh_one(const struct pkv_sched *s, struct pkv_request *r);
-/* One that is aborted: the plan that is out does not bring its token. */
-void steady_abort(struct pkv_sched *s, struct pkv_request *r);
-/* How many of the running come first and need no look in this step. */
-size_t steady_num_first(const struct pkv_sched *s);
-/* The plan is made. */
-void steady_settle(struct pkv_sched *s);
+/* Do all of them come before every other one in running? */
+bool steady_come_first(const struct pkv_sched *s);
+/* Can all of them grow by one token, but for a shortage? *out_num_blocks is what that takes. */
+bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and
  * change nothing. */
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
@@ -105,37 +124,21 @@ void steady_spell_out(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
 
-/* drafts.c */
-int drafts_check_config(const struct pkv_sched_config *config, struct pkv_err *err);
-/* Of the drafts proposed, those that stay below max_model_len. */
-uint32_t drafts_that_fit(const struct pkv_sched *s, const struct pkv_request *r,
-                         uint32_t num_known_tokens);
-/* Positions to have blocks for when so many are to be computed. */
-uint32_t drafts_positions(const struct pkv_sched *s, uint32_t num_positions);
-/* The most that one step ever asks for of a request that ends with num_positions. */
-uint64_t drafts_peak_positions(const struct pkv_sched *s, const struct pkv_request *r,
-                               uint64_t num_positions);
-/* Is an admission with a single token left padded to the length of those who decode? */
-bool drafts_pad(const struct pkv_sched *s, const struct pkv_plan *plan);
-/* Of num_drafts computed in this step, those before the first wrong one. */
-uint32_t drafts_accepted(const struct pkv_sched *s, const struct pkv_request *r,
-                         uint32_t num_drafts);
+/* rank.c */
+/* Ask an order that ranks the whole queue for its keys, and put everybody where they say. */
+int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err);
+/* Somebody came into the queue, or left it for good. */
+void sched_joined(struct pkv_sched *s, struct pkv_request *r);
+void sched_left(struct pkv_sched *s, const struct pkv_request *r);
 
-/* flight.c */
-/* Will the tokens in flight be its last, as far as the scheduler is told? */
-bool flight_is_last(const struct pkv_sched *s, const struct pkv_request *r);
-/* Positions computed for nothing when it ends before max_tokens, as that is seen too late. */
-uint64_t flight_overrun(const struct pkv_sched *s, const struct pkv_request *r);
-void flight_take_off(struct pkv_sched *s, const struct pkv_plan *plan);
-/* The entry's request, if it is still live. */
-struct pkv_request *flight_passenger(const struct pkv_plan_entry *entry);
-int flight_check(const struct pkv_sched *s, struct pkv_err *err);
-
-/* commit.c: the last token of one whose is_last was set. */
-void commit_last(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
+/* tenants.c */
+/* Give a newcomer its tenant's number, if the order asks for tenants, and make room for one more. */
+int tenants_add(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err);
+/* What each tenant gets in this step; before it is committed. */
+void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan);
 
 /* grow.c, admit.c */
-void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan);
+void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
@@ -145,14 +148,13 @@ int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err);
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 /* Tokens of the first chunk of a request with so many to compute. */
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
+bool sched_counts_overtakes(const struct pkv_sched *s);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
+/* It ends, and its tables are still there: what is published at the end is published now. */
+void sched_publish_end(struct pkv_sched *s, struct pkv_seq *seq);
 void sched_note_peak(struct pkv_request *r);
-/* Known tokens, those in flight among them. */
-uint32_t sched_known_tokens(const struct pkv_request *r);
-/* Positions a request has when it ends by itself. */
+/* Positions a request has when it ends by itself; what its tables are made for. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
-/* The most positions it has blocks for at any time; what its tables are made for. */
-uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r);
 /* Blocks that the layout gives it at its admission; 0 = as it grows. */
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r);
 

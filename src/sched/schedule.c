@@ -1,6 +1,7 @@
 /*
  * schedule.c - one step: the running grow, and if nobody had to be given up for it, the waiting are
- * looked at.
+ * looked at. A mix may part them into two turns, of which the second is for when the first comes to
+ * nothing.
  *
  * Two slots take turns, so that a plan lives until the plan after the next is made.
  *
@@ -26,36 +27,68 @@ static struct pkv_plan *begin(struct pkv_sched *s)
     return plan;
 }
 
-/* All victims are known: what is in the plan now will run. */
-static void settle(struct pkv_sched *s, struct pkv_plan *plan)
+/* returns 1 when newcomers were looked at, 0, or -1 without memory */
+static int run_turn(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts, struct pkv_err *err)
 {
-    for (size_t i = 0; i < plan->num_entries; i++)
-        plan->entries[i].ref.request->num_recomputed_tokens += plan->entries[i].num_recomputed;
-    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
-    flight_take_off(s, plan);
-    steady_settle(s);
-    s->num_out++;
+    if (parts & PKV_MIX_RUNNING)
+        sched_grow_running(s, plan, parts);
+    /* What was given up must not be taken by a newcomer. */
+    bool looks = (parts & PKV_MIX_NEWCOMERS) && plan->num_preemptions == 0;
+    if (looks && sched_admit_waiting(s, plan, err) < 0)
+        return -1;
+    s->parts = plan->num_tokens > 0 ? parts : 0;
+    return looks;
+}
+
+static int run_mix(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
+{
+    struct pkv_mix mix = s->config.policies.mix->choose(s->mix_state, &s->view);
+    int looked = run_turn(s, plan, mix.first, err), again = 0;
+    if (looked >= 0 && plan->num_tokens == 0 && mix.otherwise)
+        again = run_turn(s, plan, mix.otherwise, err);
+    if (plan->num_steady == 0)
+        steady_leave_all(s, plan);   /* they did not go on in this step */
+    return looked < 0 || again < 0 ? -1 : looked || again;
+}
+
+/* A preemption stands above what newcomers were refused for. */
+static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked)
+{
+    if (plan->num_preemptions > 0) {
+        plan->limit = PKV_LIMIT_PREEMPTED;
+        plan->head = (struct pkv_request_ref){0};
+        plan->head_need_blocks = 0;
+    } else if (!looked && pkv_waiting_head(s->waiting)) {
+        plan->limit = PKV_LIMIT_LATCH;   /* nobody was looked at */
+        plan->head = pkv_request_ref(pkv_waiting_head(s->waiting));
+        plan->head_free_blocks = pkv_cache_num_free(s->cache);
+    }
+}
+
+/* Nobody was admitted in a step that gave somebody up, so whoever runs now is left over. */
+static void count_survivors(struct pkv_sched *s, const struct pkv_plan *plan)
+{
+    s->survivors = (struct survivors){0};
+    for (size_t i = 0; plan->num_preemptions > 0 && i < s->num_running; i++) {
+        s->survivors.num++;
+        s->survivors.sum_emitted += s->running[i]->num_emitted;
+        s->survivors.sum_max_tokens += s->running[i]->max_tokens;
+    }
 }
 
 int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *err)
 {
-    PKV_ASSERT(s->num_out <= s->config.async_scheduling);
+    PKV_ASSERT(!s->in_flight);
     struct pkv_plan *plan = begin(s);
     if (plan_reserve(s, plan, s->num_running, err) < 0)
         return -1;
-    struct pkv_mix mix = s->config.policies.mix->choose(&s->view);
-    if (mix.grow)
-        sched_grow_running(s, plan);
-    else
-        steady_leave_all(s, plan);   /* they do not go on in this step */
-    plan->num_grown = plan->num_entries;
-    if (plan->num_preemptions > 0)
-        plan->limit = PKV_LIMIT_PREEMPTED;   /* what was given up must not be taken by a newcomer */
-    else if (mix.admit && sched_admit_waiting(s, plan, err) < 0)
+    int looked = run_mix(s, plan, err);
+    if (looked < 0)
         return -1;
-    else if (!mix.admit && pkv_waiting_head(s->waiting))
-        plan->limit = PKV_LIMIT_LATCH;   /* nobody was looked at */
-    settle(s, plan);
+    settle_limit(s, plan, looked);
+    count_survivors(s, plan);
+    s->in_flight = true;
+    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
     *out = plan;
     return 0;
 }

@@ -23,17 +23,25 @@
 /* Words of the policies, as a scenario spells them. */
 enum model_order {
     MODEL_ORDER_FCFS, MODEL_ORDER_PRIORITY, MODEL_ORDER_SJF, MODEL_ORDER_SJF_TRUE,
-    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM
+    MODEL_ORDER_LJF, MODEL_ORDER_LOF, MODEL_ORDER_EDF, MODEL_ORDER_RANDOM,
+    MODEL_ORDER_LPM, MODEL_ORDER_DFS_WEIGHT, MODEL_ORDER_VTC
 };
 enum model_admit {
     MODEL_ADMIT_WHOLE_PROMPT, MODEL_ADMIT_FIRST_CHUNK, MODEL_ADMIT_RESERVE_MAX,
-    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF
+    MODEL_ADMIT_FUTURE_PEAK, MODEL_ADMIT_MC_SF, MODEL_ADMIT_STATIC_BATCH,
+    MODEL_ADMIT_RATIO
 };
 enum model_preempt {
     MODEL_PREEMPT_NEWEST, MODEL_PREEMPT_PRIORITY, MODEL_PREEMPT_OLDEST,
     MODEL_PREEMPT_FEWEST_OUTPUTS, MODEL_PREEMPT_LEAST_LOST, MODEL_PREEMPT_MOST_BLOCKS,
     MODEL_PREEMPT_LARGEST_REMAINING, MODEL_PREEMPT_LEAST_PREEMPTED, MODEL_PREEMPT_FIT,
     MODEL_PREEMPT_RANDOM, MODEL_PREEMPT_NEVER
+};
+enum model_mix {
+    MODEL_MIX_MIXED, MODEL_MIX_PREFILL_FIRST, MODEL_MIX_DECODE_FIRST, MODEL_MIX_SEPARATE
+};
+enum model_publish {
+    MODEL_PUBLISH_ALLOC, MODEL_PUBLISH_COMPUTED, MODEL_PUBLISH_CHUNK_END, MODEL_PUBLISH_FINISH
 };
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
@@ -43,28 +51,30 @@ struct model_config {
     enum model_admit admit;
     enum model_preempt preempt;
     enum model_requeue requeue;
+    /* admit: ratio */
+    double ratio_init, ratio_min, ratio_step;
+    int64_t retract_steps, clip_tokens;
     bool skip_blocked;               /* on_blocked: skip */
+    bool latch;                      /* on_blocked: latch */
     int64_t max_overtakes;           /* with skip_blocked; 0 = any number */
-    bool publish_computed;           /* else when allocated */
+    bool whole_batch;                /* grow: whole_batch */
+    enum model_mix mix;
+    int64_t max_consecutive_prefills;    /* with mix: separate_with_limit */
+    enum model_publish publish;
+    int64_t aging_tokens, lpm_max_waiting, in_batch_tokens;   /* of lpm; 0 = none */
+    int64_t prompt_weight, output_weight;   /* of vtc, in thousandths */
     bool skip_blocked_prefill;       /* chunking off: put aside what exceeds the budget */
     bool chunked_prefill;
     bool prefix_cache;
     bool unhashed_to_head;
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
-    bool async;                      /* a step's tokens come out when the next one is scheduled */
-    uint32_t num_drafts, lookahead;  /* drafts a step, positions asked for beyond it; 0 = none */
-    bool lookahead_at_admission;     /* and padding */
-    bool drops_last_hit;             /* eagle */
-    double acceptance_rate;
-    uint32_t accepted[PKV_MAX_ACCEPTED], num_accepted;   /* a pattern; stands above the rate */
     uint64_t seed;
     uint32_t block_size, num_blocks, num_watermark_blocks;
     uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
     struct pkv_step_time step_time;
     bool every_step;
-    int64_t row_ns;                  /* every row is so long; 0 = as long as what runs in it */
     uint32_t stuck_steps;
     uint64_t max_steps;              /* 0 = no limit */
     int64_t log_step_ns;             /* step number of a log line = time / this */
@@ -106,10 +116,11 @@ struct model_request {
     enum model_status status;
     bool was_preempted;
     bool fronted, tailed;            /* put at an end of the queue, past its order */
+    int64_t rank;                    /* among the waiting, where they are ranked all together */
+    int64_t num_missed;              /* passes over the queue that left it waiting */
+    struct model_tenant *tenant;     /* borrowed */
     struct model_token *text;        /* [1 + num_known], owned */
     uint32_t num_known, num_computed, num_highest;
-    uint32_t num_drafts;             /* proposed for its next step */
-    bool is_decoding;                /* a token has come out since it was admitted */
     struct model_block **table;      /* [num_table], owned; borrowed blocks */
     uint32_t num_table;
     uint32_t num_hit, num_preemptions, peak_blocks;
@@ -119,12 +130,17 @@ struct model_request {
     struct model_request *prev, *next;       /* place in waiting or running */
 };
 
+/* Those without a name are one tenant. */
+struct model_tenant {
+    const char *name;                /* borrowed; NULL = none */
+    int64_t counter;
+};
+
 struct model_totals {
     uint64_t num_steps, arrived, completed, rejected, aborted, unfinished;
     uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions, allocated, released, evicted;
-    uint64_t num_verifications, drafted, accepted, verified;
     int64_t first_arrival_ns, end_ns;        /* PKV_NO_TIME when there is none */
     bool stuck;
 };

@@ -18,9 +18,7 @@ struct candidate {
     uint32_t positions;              /* after this step */
 };
 
-enum answer {
-    ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET, ANSWER_NO_PADDING
-};
+enum answer { ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET };
 
 /* Positions it may come to fill, as far as the scheduler is told. The token that makes it
  * max_model_len long is not stored. */
@@ -54,6 +52,75 @@ static uint64_t blocks_promised(const struct model *m)
     return sum;
 }
 
+static bool somebody_has_a_token(const struct model *m)
+{
+    for (const struct model_request *r = m->running; r != NULL; r = r->next)
+        if (r->num_emitted > 0)
+            return true;
+    return false;
+}
+
+static int64_t tokens_to_come(const struct model *m, const struct model_request *r)
+{
+    int64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1, rest = allowed - r->num_emitted;
+
+    rest = rest > 0 ? rest : 0;
+    return rest < m->config.clip_tokens ? rest : m->config.clip_tokens;
+}
+
+static const struct model_entry *entry_of(const struct model *m, const struct model_request *r)
+{
+    for (size_t i = 0; i < m->num_entries; i++)
+        if (m->entries[i].request == r)
+            return &m->entries[i];
+    return NULL;
+}
+
+/* Tokens that the running may come to take, by the estimate, and those taken in this step with all of
+ * what they take and may say. */
+static double tokens_set_aside(const struct model *m, double *taken_back)
+{
+    double sum = 0;
+
+    *taken_back = 0;
+    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
+        const struct model_entry *e = entry_of(m, r);
+        uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
+        uint32_t rest = r->num_known - computed;
+
+        if (e != NULL && e->admitted)
+            continue;
+        sum += rest == 1 && r->num_emitted > 0 ? 0 : rest;
+        sum += (double)tokens_to_come(m, r) * m->ratio;
+    }
+    for (size_t i = 0; i < m->num_entries; i++) {
+        const struct model_entry *e = &m->entries[i];
+        const struct model_request *r = e->request;
+        double taken = (double)model_blocks_for(m, e->num_tokens) * m->config.block_size;
+        int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
+
+        if (!e->admitted)
+            continue;
+        most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
+        sum += taken + (e->first + e->num_tokens == r->num_known ? (double)most : 0) +
+               m->config.block_size;
+        *taken_back += taken;
+    }
+    return sum;
+}
+
+static bool passes_ratio(const struct model *m, const struct candidate *c, uint64_t free)
+{
+    double size = m->config.block_size, taken_back;
+    double aside = tokens_set_aside(m, &taken_back);
+    double asked = c->request->num_known - c->num_hit * size +
+                   (double)tokens_to_come(m, c->request) + size;
+
+    if (m->running == NULL)
+        return blocks_needed(m, c, c->request->num_known) <= free;
+    return asked < ((double)free - c->num_unheld) * size + taken_back - aside;
+}
+
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
 {
     const struct model_request *r = c->request;
@@ -69,31 +136,17 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
     case MODEL_ADMIT_MC_SF:
         return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
+    case MODEL_ADMIT_RATIO:
+        return need <= free && passes_ratio(m, c, free);
+    case MODEL_ADMIT_STATIC_BATCH:
+        if (somebody_has_a_token(m))
+            return false;
+        /* fall through */
     case MODEL_ADMIT_RESERVE_MAX:
         return need <= free &&
                blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
     }
     abort();
-}
-
-/* Those who go on are all past their prompts, so a newcomer of one token is to look like them. */
-static bool has_to_be_padded(const struct model *m, const struct candidate *c)
-{
-    const struct model_config *config = &m->config;
-
-    if (config->num_drafts == 0 || !config->lookahead_at_admission || m->num_walked == 0 ||
-        c->num_hit * config->block_size + 1 != c->request->num_known)
-        return false;
-    for (size_t i = 0; i < m->num_walked; i++)
-        if (!m->entries[i].request->is_decoding)
-            return false;
-    return true;
-}
-
-static uint32_t positions_to_take(const struct model *m, const struct candidate *c)
-{
-    return m->config.lookahead_at_admission ? model_positions_ahead(m, c->positions)
-                                            : c->positions;
 }
 
 static enum answer consider(const struct model *m, struct candidate *c, uint32_t budget)
@@ -106,21 +159,17 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     c->num_tokens = r->num_known - c->num_hit * m->config.block_size;
     if (c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
-    if (has_to_be_padded(m, c)) {
-        c->num_tokens += m->config.num_drafts;
-        if (c->num_tokens > budget ||
-            r->num_known + (uint64_t)m->config.num_drafts > m->config.max_model_len)
-            return ANSWER_NO_PADDING;
-    }
     if (c->num_tokens > budget) {
         if (!m->config.chunked_prefill)
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
     }
     c->positions = c->num_hit * m->config.block_size + c->num_tokens;
-    need = blocks_needed(m, c, positions_to_take(m, c));
+    need = blocks_needed(m, c, c->positions);
     if (passes(m, c, need, free))
         return ANSWER_YES;
+    if (m->config.admit == MODEL_ADMIT_STATIC_BATCH && somebody_has_a_token(m))
+        return ANSWER_NO_GATE;
     return need > free ? ANSWER_NO_BLOCKS : ANSWER_NO_GATE;
 }
 
@@ -147,20 +196,23 @@ static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
     uint32_t num_hit_tokens = c->num_hit * m->config.block_size;
-    uint32_t wanted = model_blocks_for(m, positions_to_take(m, c));
+    uint32_t wanted = model_blocks_for(m, c->positions);
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
+    m->last_left = r->tenant;
+    if (!r->was_preempted)
+        r->tenant->counter += m->config.prompt_weight * r->num_prompt;
     count_look_up(m, r, num_hit_tokens);
+    m->entries[m->num_entries++] = (struct model_entry){
+        .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
+        .resumed = r->was_preempted, .num_hit = num_hit_tokens };
     for (uint32_t i = 0; i < c->num_hit; i++)
         model_hold(m, r, c->hit[i]);
     while (r->num_table < wanted)
         model_take_new(m, r);
-    model_add_entry(m, (struct model_entry){
-        .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
-        .resumed = r->was_preempted, .num_hit = num_hit_tokens });
-    if (!m->config.publish_computed)
-        model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
+    if (m->config.publish == MODEL_PUBLISH_ALLOC)
+        model_publish(m, r, c->positions);
     r->num_computed = num_hit_tokens;
     if (num_hit_tokens > r->num_highest)
         r->num_highest = num_hit_tokens;
@@ -214,9 +266,6 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         take(m, c);
         *budget -= c->num_tokens;
         return count_overtakes(m, w);
-    case ANSWER_NO_PADDING:
-        note(m, w, PKV_LIMIT_BUDGET);
-        return false;
     case ANSWER_NO_BUDGET:
         note(m, w, PKV_LIMIT_BUDGET);
         if (!m->config.skip_blocked_prefill)
@@ -225,6 +274,8 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         return true;
     case ANSWER_NO_BLOCKS:
     case ANSWER_NO_GATE:
+        if (m->running != NULL)
+            m->num_left_at_refusal = m->num_left;
         note(m, w, answer == ANSWER_NO_BLOCKS ? PKV_LIMIT_BLOCKS : PKV_LIMIT_GATE);
         w->refused[w->num_refused++] = c->request;
         return m->config.skip_blocked && !overtaken_enough(m, c->request);
@@ -243,6 +294,12 @@ static bool may_go_on(struct model *m, struct walk *w, uint32_t budget)
     return false;
 }
 
+/* A refusal while others ran, and none of them has left since. */
+static bool is_latched(const struct model *m)
+{
+    return m->config.latch && m->num_left_at_refusal == m->num_left;
+}
+
 void model_admit(struct model *m, uint32_t *budget)
 {
     size_t num = model_num_waiting(m);
@@ -250,9 +307,12 @@ void model_admit(struct model *m, uint32_t *budget)
                       .aside = model_alloc(num, sizeof *w.aside) };
     struct candidate c = { .hit = model_alloc(m->config.num_blocks, sizeof *c.hit) };
     struct model_request *next;
+    bool is_shut = is_latched(m);
 
-    m->limit = num > 0 ? PKV_LIMIT_NOTHING : PKV_LIMIT_EMPTY;
-    for (c.request = m->waiting; c.request != NULL; c.request = next) {
+    m->limit = num == 0 ? PKV_LIMIT_EMPTY : is_shut ? PKV_LIMIT_LATCH : PKV_LIMIT_NOTHING;
+    if (!is_shut)
+        model_rank(m);
+    for (c.request = is_shut ? NULL : m->waiting; c.request != NULL; c.request = next) {
         next = c.request->next;
         if (!may_go_on(m, &w, *budget) || !visit(m, &w, &c, budget))
             break;
@@ -261,6 +321,8 @@ void model_admit(struct model *m, uint32_t *budget)
         DL_DELETE(m->waiting, w.aside[i]);
         model_put_front(m, w.aside[i]);
     }
+    for (struct model_request *r = m->waiting; r != NULL; r = r->next)
+        r->num_missed++;
     free(c.hit);
     free(w.refused);
     free(w.aside);

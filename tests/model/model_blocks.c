@@ -107,8 +107,6 @@ uint32_t model_find_prefix(const struct model *m, const struct model_request *r,
             break;
         out[num++] = key->blocks;
     }
-    if (m->config.drops_last_hit && num > 0)
-        num--;
     return num;
 }
 

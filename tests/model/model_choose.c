@@ -45,15 +45,12 @@ int64_t model_order_key(const struct model *m, const struct model_request *r)
         return r->deadline_ns == PKV_NO_TIME ? INT64_MAX - 1 : r->deadline_ns;
     case MODEL_ORDER_RANDOM:
         return (int64_t)(scramble(mix(scramble(m->config.seed), r->row)) / 4);
+    case MODEL_ORDER_LPM:
+    case MODEL_ORDER_DFS_WEIGHT:
+    case MODEL_ORDER_VTC:
+        return r->rank;
     }
     abort();
-}
-
-bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token)
-{
-    uint64_t lot = mix(mix(mix(scramble(m->config.seed), 0x64726166), r->row), token);
-
-    return (double)(scramble(lot) >> 11) < m->config.acceptance_rate * 9007199254740992.0;
 }
 
 /* Positions in its blocks once this step's tokens are there. */

@@ -24,39 +24,50 @@ static uint32_t or_unlimited(uint32_t n)
     return n > 0 ? n : UINT32_MAX;
 }
 
+static double least(double a, double b) { return a < b ? a : b; }
+
+/* Parameters in their order; shares come as millionths. */
+static void read_ratio(struct model_config *out, const int64_t *params)
+{
+    out->ratio_init = least((double)params[0] / 1e6 * ((double)params[5] / 1e6), 1);
+    out->ratio_min = least(out->ratio_init * ((double)params[1] / 1e6), 1);
+    out->ratio_step = (out->ratio_init - out->ratio_min) / (double)params[2];
+    out->retract_steps = params[3];
+    out->clip_tokens = params[4];
+}
+
 static void read_policies(struct model_config *out, const struct pkv_policies *p)
 {
     out->order = (enum model_order)WORD(p->order->info.name, "fcfs", "priority", "sjf",
-                                        "sjf_true", "ljf", "lof", "edf", "random");
+                                        "sjf_true", "ljf", "lof", "edf", "random", "lpm",
+                                        "dfs_weight", "vtc");
     out->admit = (enum model_admit)WORD(p->admit->info.name, "whole_prompt", "first_chunk",
-                                        "reserve_max", "future_peak", "mc_sf");
+                                        "reserve_max", "future_peak", "mc_sf", "static_batch", "ratio");
+    if (out->admit == MODEL_ADMIT_RATIO)
+        read_ratio(out, p->params[PKV_CHOICE_ADMIT]);
     out->preempt = (enum model_preempt)WORD(
         p->preempt->info.name, "newest", "priority", "oldest", "fewest_outputs", "least_lost",
         "most_blocks", "largest_remaining", "least_preempted", "fit", "random", "never");
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
-    out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip") == 1;
-    out->publish_computed = WORD(p->publish->info.name, "alloc", "computed") == 1;
-    out->max_overtakes = p->on_blocked_param;
-}
-
-static void read_speculation(struct model_config *out, const struct pkv_speculation *s)
-{
-    bool asks = s->method == PKV_SPECULATION_DRAFT_MODEL || s->method == PKV_SPECULATION_EAGLE;
-
-    out->num_drafts = s->method == PKV_SPECULATION_NONE ? 0 : s->num_tokens;
-    out->lookahead = asks ? s->num_tokens : 0;
-    out->drops_last_hit = s->method == PKV_SPECULATION_EAGLE;
-    out->acceptance_rate = s->acceptance_rate;
-    out->num_accepted = s->num_accepted;
-    memcpy(out->accepted, s->accepted, sizeof out->accepted);
+    out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 1;
+    out->latch = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 2;
+    out->publish = (enum model_publish)WORD(p->publish->info.name, "alloc", "computed",
+                                            "chunk_end", "finish");
+    out->whole_batch = WORD(p->grow->info.name, "one_by_one", "whole_batch") == 1;
+    out->mix = (enum model_mix)WORD(p->mix->info.name, "mixed", "prefill_first", "decode_first",
+                                    "separate_with_limit");
+    out->max_consecutive_prefills = p->params[PKV_CHOICE_MIX][0];
+    out->max_overtakes = p->params[PKV_CHOICE_ON_BLOCKED][0];
+    out->aging_tokens = p->params[PKV_CHOICE_ORDER][0];
+    out->lpm_max_waiting = p->params[PKV_CHOICE_ORDER][1];
+    out->in_batch_tokens = p->params[PKV_CHOICE_ORDER][2];
+    out->prompt_weight = p->params[PKV_CHOICE_ORDER][0];
+    out->output_weight = p->params[PKV_CHOICE_ORDER][1];
 }
 
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)
 {
     read_policies(out, &s->policies);
-    read_speculation(out, &s->speculation);
-    out->lookahead_at_admission = s->lookahead_at_admission;
-    out->async = s->async_scheduling;
     out->skip_blocked_prefill = s->blocked_prefill == PKV_BLOCKED_PREFILL_SKIP;
     out->chunked_prefill = s->enable_chunked_prefill;
     out->prefix_cache = s->prefix_cache;

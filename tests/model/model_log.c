@@ -77,7 +77,7 @@ static void add_scheduled(struct model *m)
 /* Tables are given back at a request's end, but the list of blocks itself is still there. */
 static void add_blocks(struct model *m, const struct model_entry *e, const char **comma)
 {
-    uint32_t end = e->num_blocks_after;
+    uint32_t end = model_blocks_for(m, (uint64_t)e->first + e->num_tokens);
 
     if (end <= e->num_blocks_before)
         return;
@@ -108,20 +108,6 @@ static void add_all_blocks(struct model *m)
     add(m, "]");
 }
 
-static void add_drafts(struct model *m)
-{
-    const char *comma = "";
-
-    add(m, ",\"spec\":{");
-    for (size_t i = 0; i < m->num_entries; i++) {
-        if (m->entries[i].num_drafts == 0)
-            continue;
-        add(m, "%s\"%s\":%u", comma, m->entries[i].request->id, m->entries[i].num_drafts);
-        comma = ",";
-    }
-    add(m, "}");
-}
-
 void model_write_line(struct model *m)
 {
     m->line_length = 0;
@@ -134,9 +120,6 @@ void model_write_line(struct model *m)
     add_requests(m, "finished", m->finished, m->num_finished);
     add(m, "\"gen\":%llu,\"free_sched\":%u,\"free\":%u,", (unsigned long long)m->num_generated,
         m->free_sched, model_count_free(m));
-    if (m->config.async)
-        add(m, "\"updated_step\":%lld,",
-            m->landing.exists ? (long long)(m->landing.time_ns / m->config.log_step_ns) : 0);
     if (m->config.log_blocks) {
         add_queue(m, "waiting", m->waiting);
         add_queue(m, "running", m->running);
@@ -146,7 +129,5 @@ void model_write_line(struct model *m)
         HASH_COUNT(m->index));
     if (m->config.log_blocks)
         add_all_blocks(m);
-    if (m->config.log_blocks && m->config.num_drafts > 0)
-        add_drafts(m);
     add(m, "}");
 }

@@ -33,19 +33,9 @@ struct model_block {
 /* One scheduled request. */
 struct model_entry {
     struct model_request *request;
-    uint32_t num_tokens, first, num_blocks_before, num_blocks_after;
-    uint32_t num_drafts;             /* of num_tokens */
-    bool samples;                    /* a token will come out */
+    uint32_t num_tokens, first, num_blocks_before;
     bool admitted, resumed;
     uint32_t num_hit;
-};
-
-/* What the model that is simulated computes in one go. */
-struct model_batch {
-    struct model_entry *entries;     /* [num_entries], owned */
-    size_t num_entries;
-    int64_t time_ns, dur_ns;         /* when it was scheduled, how long it takes */
-    bool exists;
 };
 
 struct model {
@@ -57,16 +47,22 @@ struct model {
     struct model_key *index;
     struct model_request *requests;  /* [num_specs], owned; index = place in specs */
     struct model_request *waiting, *running;     /* lists, first to last */
+    struct model_tenant *tenants;    /* [num_tenants], owned; room for num_specs */
+    size_t num_tenants;
+    struct model_tenant *last_left;  /* whose request left the queue last */
 
     int64_t now;
+    size_t num_left;                 /* how often somebody left running, in whatever way */
+    size_t num_left_at_refusal;      /* as it was when the walk met a refusal; SIZE_MAX = not met */
+    int64_t num_prefill_steps;       /* in a row that scheduled prompts only */
+    bool decoded;                    /* in this step, a turn in which decodes take part */
+    double ratio;                    /* admit: ratio */
     uint32_t num_idle;               /* rows in a row that changed nothing, with nothing to come */
     bool ended;
 
     /* this step */
     struct model_entry *entries;     /* [num_entries], owned */
-    size_t num_entries, num_walked;  /* walked: of these, running ones */
-    struct model_batch flying;       /* async: the batch before, still without its tokens */
-    struct model_batch landing;      /* whose tokens come out in this step */
+    size_t num_entries;
     struct model_request **preempted, **aborted, **finished;   /* [num_...], owned */
     size_t num_preempted, num_aborted, num_finished, num_rejected;
     uint32_t *evicted;               /* [num_evicted], owned */
@@ -108,9 +104,6 @@ void model_schedule(struct model *m);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);
-/* Positions to have blocks for when so many are to be computed. */
-uint32_t model_positions_ahead(const struct model *m, uint32_t num_positions);
-void model_add_entry(struct model *m, struct model_entry entry);
 
 /* model_choose.c */
 /* Who waits with a smaller key comes first; equal ones by arrival. */
@@ -118,13 +111,19 @@ int64_t model_order_key(const struct model *m, const struct model_request *r);
 /* The one to give up, so that grower gets num_short blocks more than are free; NULL = nobody. */
 struct model_request *model_pick_victim(const struct model *m, const struct model_request *grower,
                                         uint32_t num_short);
-/* Is this token of its answer guessed rightly? */
-bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token);
 /* Blocks held at the worst moment to come by those running and one more. */
 uint64_t model_future_peak(const struct model *m, const struct model_request *more);
 
 /* model_admit.c */
 void model_admit(struct model *m, uint32_t *budget);
+
+/* model_rank.c */
+bool model_ranks(const struct model *m);
+/* Put the queue in the order of one that looks at all of it, before a pass. */
+void model_rank(struct model *m);
+struct model_tenant *model_tenant(struct model *m, const char *name);
+/* r is about to come into the queue. */
+void model_comes(struct model *m, struct model_request *r);
 
 /* model_log.c */
 void model_write_line(struct model *m);

@@ -25,9 +25,8 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->num_specs = num_specs;
     model_blocks_init(m);
     m->requests = model_alloc(num_specs, sizeof *m->requests);
+    m->tenants = model_alloc(num_specs, sizeof *m->tenants);
     m->entries = model_alloc(num_specs, sizeof *m->entries);
-    m->flying.entries = model_alloc(num_specs, sizeof *m->entries);
-    m->landing.entries = model_alloc(num_specs, sizeof *m->entries);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
     m->finished = model_alloc(num_specs, sizeof(struct model_request *));
@@ -36,6 +35,8 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->now = num_specs > 0 ? specs[0].arrival_ns : 0;
     m->totals.first_arrival_ns = num_specs > 0 ? m->now : PKV_NO_TIME;
     m->totals.end_ns = PKV_NO_TIME;
+    m->num_left_at_refusal = SIZE_MAX;
+    m->ratio = config->ratio_init;
     return m;
 }
 
@@ -50,9 +51,8 @@ void model_destroy(struct model *m)
         free(m->requests[i].table);
     }
     free(m->requests);
+    free(m->tenants);
     free(m->entries);
-    free(m->flying.entries);
-    free(m->landing.entries);
     free(m->preempted);
     free(m->aborted);
     free(m->finished);
@@ -99,30 +99,21 @@ static void read_spec(const struct model *m, struct model_request *r,
     spell_out(r, &spec->content);
 }
 
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Could it never run, even alone? */
 static bool is_oversized(const struct model *m, const struct model_request *r)
 {
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
     uint64_t positions = (uint64_t)r->num_prompt + r->num_output - 1;
-    uint64_t verified = at_most(at_most(1 + c->num_drafts, c->long_prefill_token_threshold),
-                                c->max_num_batched_tokens);
-    uint64_t ahead = c->lookahead + (r->num_output > 1 ? verified - 1 : 0);
     uint32_t whole = r->num_prompt;
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
-    positions = at_most(positions, c->max_model_len - 1);
-    if (c->async && allowed > r->num_output && positions < c->max_model_len - 1)
-        positions++;   /* it goes on for a step, as its end is seen too late */
-    positions = at_most(positions + ahead, c->max_model_len);
-    if (c->admit == MODEL_ADMIT_RESERVE_MAX && r->num_prompt + allowed - 1 > positions)
+    if ((c->admit == MODEL_ADMIT_RESERVE_MAX || c->admit == MODEL_ADMIT_STATIC_BATCH) &&
+        r->num_prompt + allowed - 1 > positions)
         positions = r->num_prompt + allowed - 1;
+    if (positions > c->max_model_len - 1)
+        positions = c->max_model_len - 1;
     if (model_blocks_for(m, positions) > c->num_blocks)
         return true;
     if (whole > c->long_prefill_token_threshold)
@@ -148,6 +139,7 @@ static void take_arrivals(struct model *m)
     while (m->num_arrived < m->num_specs && m->specs[m->num_arrived].arrival_ns <= m->now) {
         struct model_request *r = &m->requests[m->num_arrived];
 
+        r->tenant = model_tenant(m, m->specs[m->num_arrived].tenant);
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
         if (m->config.reject_oversized && is_oversized(m, r)) {
@@ -155,6 +147,7 @@ static void take_arrivals(struct model *m)
             m->row.rejected++;
             end_request(m, r);
         } else {
+            model_comes(m, r);
             model_join(m, r);
         }
     }
@@ -180,10 +173,14 @@ static void take_aborts(struct model *m)
 
     while ((r = first_due_abort(m)) != NULL) {
         if (r->status == MODEL_RUNNING) {
+            if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
+                model_publish(m, r, r->num_computed);
             model_release(m, r);
             DL_DELETE(m->running, r);
+            m->num_left++;
         } else {
             DL_DELETE(m->waiting, r);
+            m->last_left = r->tenant;
         }
         r->status = MODEL_ABORTED;
         r->finish_ns = m->now;
@@ -243,47 +240,17 @@ static int64_t duration(const struct model *m)
 static bool is_idle(const struct model *m)
 {
     return m->num_entries == 0 && m->num_preempted == 0 &&
-           (!m->landing.exists || m->landing.num_entries == 0) &&
            (m->waiting != NULL || m->running != NULL);
 }
 
 static int64_t stretched(const struct model *m, int64_t dur)
 {
     int64_t next = next_event(m);
+    bool ages = m->config.order == MODEL_ORDER_LPM && m->config.aging_tokens > 0;
 
-    if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
+    if (m->config.every_step || ages || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
     return next - m->now;
-}
-
-static void copy_batch(struct model_batch *to, const struct model_entry *entries, size_t num)
-{
-    memcpy(to->entries, entries, num * sizeof *entries);
-    to->num_entries = num;
-    to->exists = true;
-}
-
-/* What was scheduled lands in this step, or takes the place of what flew until now. */
-static void take_off(struct model *m)
-{
-    struct model_batch *now = m->config.async ? &m->flying : &m->landing;
-
-    m->landing.exists = false;
-    if (m->config.async && m->flying.exists) {
-        copy_batch(&m->landing, m->flying.entries, m->flying.num_entries);
-        m->landing.time_ns = m->flying.time_ns;
-        m->landing.dur_ns = m->flying.dur_ns;
-    }
-    copy_batch(now, m->entries, m->num_entries);
-    now->time_ns = m->now;
-    now->dur_ns = duration(m);
-}
-
-static int64_t row_duration(const struct model *m)
-{
-    if (m->config.row_ns > 0)
-        return m->config.row_ns;
-    return m->landing.exists ? m->landing.dur_ns : 0;
 }
 
 static void fill_row(struct model *m)
@@ -302,8 +269,7 @@ static void fill_row(struct model *m)
     row->evicted_blocks = (int64_t)m->num_evicted;
     row->stored_tokens = (int64_t)model_count_stored(m);
     row->limit = (int64_t)m->limit;
-    take_off(m);
-    row->dur_ns = stretched(m, row_duration(m));
+    row->dur_ns = stretched(m, duration(m));
     m->totals.preemptions += m->num_preempted;
     row->preemptions_total = (int64_t)m->totals.preemptions;
     m->totals.scheduled_tokens += (uint64_t)row->sched_tokens;
@@ -316,9 +282,9 @@ static void end_finished(struct model *m)
         end_request(m, m->finished[i]);
 }
 
-static void count_idle(struct model *m, bool was_idle)
+static void count_idle(struct model *m)
 {
-    if (!was_idle || next_event(m) != PKV_NO_TIME)
+    if (!is_idle(m) || next_event(m) != PKV_NO_TIME)
         m->num_idle = 0;
     else if (++m->num_idle >= m->config.stuck_steps)
         m->totals.stuck = m->ended = true;
@@ -326,11 +292,8 @@ static void count_idle(struct model *m, bool was_idle)
 
 static void do_step(struct model *m)
 {
-    bool was_idle;
-
     model_schedule(m);
     fill_row(m);
-    was_idle = is_idle(m);
     model_commit(m, m->now + m->row.dur_ns);
     m->row.finished = (int64_t)m->num_finished;
     m->row.free_blocks_end = model_count_free(m);
@@ -340,9 +303,7 @@ static void do_step(struct model *m)
     model_write_line(m);
     m->now += m->row.dur_ns;
     m->totals.end_ns = m->now;
-    count_idle(m, was_idle);
-    if (m->waiting == NULL && m->running == NULL)
-        m->flying.exists = false;   /* for nobody any more */
+    count_idle(m);
     if (m->config.max_steps > 0 && m->totals.num_steps >= m->config.max_steps)
         m->ended = true;
 }

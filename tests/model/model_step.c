@@ -49,6 +49,7 @@ void model_put_front(struct model *m, struct model_request *r)
 
 static void wait_again(struct model *m, struct model_request *r)
 {
+    model_comes(m, r);
     r->tailed = m->config.requeue == MODEL_REQUEUE_TAIL && m->config.order != MODEL_ORDER_FCFS;
     if (m->config.requeue == MODEL_REQUEUE_FRONT)
         model_put_front(m, r);
@@ -79,8 +80,8 @@ static void preempt(struct model *m, struct model_request *r)
         model_unpublish(m, r, r->num_computed);
     model_release(m, r);
     DL_DELETE(m->running, r);
-    r->num_computed = r->num_drafts = 0;
-    r->is_decoding = false;
+    m->num_left++;
+    r->num_computed = 0;
     r->num_preemptions++;
     r->was_preempted = true;
     r->status = MODEL_PREEMPTED;
@@ -88,83 +89,54 @@ static void preempt(struct model *m, struct model_request *r)
     m->preempted[m->num_preempted++] = r;
 }
 
-/* Is it in the batch that still has to bring its tokens, and will bring one? */
-static bool is_flying(const struct model *m, const struct model_request *r)
-{
-    for (size_t i = 0; m->flying.exists && i < m->flying.num_entries; i++)
-        if (m->flying.entries[i].request == r)
-            return m->flying.entries[i].samples;
-    return false;
-}
-
-/* A token that is still to come counts, though nobody knows what it says. */
-static uint32_t num_expected(const struct model *m, const struct model_request *r)
-{
-    return r->num_known + (is_flying(m, r) ? 1 : 0);
-}
-
-static bool will_have_all(const struct model *m, const struct model_request *r)
-{
-    uint32_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
-
-    return is_flying(m, r) && (r->num_emitted + UINT64_C(1) >= allowed ||
-                               r->num_known + UINT64_C(1) >= m->config.max_model_len);
-}
-
 static uint32_t tokens_wanted(const struct model *m, const struct model_request *r,
                               uint32_t budget)
 {
-    uint32_t num = num_expected(m, r) - r->num_computed, drafts = r->num_drafts;
+    uint32_t num = r->num_known - r->num_computed;
 
-    if (will_have_all(m, r))
-        return 0;
-    while (drafts > 0 && (uint64_t)r->num_computed + num + drafts > m->config.max_model_len - 1)
-        drafts--;
-    num += drafts;
     if (num > m->config.long_prefill_token_threshold)
         num = m->config.long_prefill_token_threshold;
     return num < budget ? num : budget;
 }
 
-uint32_t model_positions_ahead(const struct model *m, uint32_t num_positions)
-{
-    uint64_t wanted = (uint64_t)num_positions + m->config.lookahead;
-
-    if (wanted > m->config.max_model_len)
-        wanted = m->config.max_model_len;
-    return wanted > num_positions ? (uint32_t)wanted : num_positions;
-}
-
-void model_add_entry(struct model *m, struct model_entry entry)
-{
-    uint32_t end = entry.first + entry.num_tokens;
-    uint32_t expected = num_expected(m, entry.request);
-
-    entry.samples = end >= expected;
-    entry.num_drafts = end > expected ? end - expected : 0;
-    entry.num_blocks_after = entry.request->num_table;
-    m->entries[m->num_entries++] = entry;
-}
-
 static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
 {
-    uint32_t end = r->num_computed + num, before = r->num_table;
+    uint32_t end = r->num_computed + num;
 
+    m->entries[m->num_entries++] = (struct model_entry){
+        .request = r, .num_tokens = num, .first = r->num_computed,
+        .num_blocks_before = r->num_table };
     while (r->num_table < wanted)
         model_take_new(m, r);
-    model_add_entry(m, (struct model_entry){
-        .request = r, .num_tokens = num, .first = r->num_computed, .num_blocks_before = before });
-    if (!m->config.publish_computed)
+    if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, end < r->num_known ? end : r->num_known);
+}
+
+/* Who takes part in a walk over the running. */
+enum part { PART_ALL, PART_DECODES, PART_PROMPTS };
+
+static bool takes_part(const struct model_request *r, enum part part)
+{
+    bool decodes = r->num_emitted > 0 && r->num_computed + 1 == r->num_known;
+
+    return part == PART_ALL || decodes == (part == PART_DECODES);
+}
+
+static bool comes_before(const struct model_request *a, const struct model_request *b)
+{
+    for (const struct model_request *r = a; r != NULL; r = r->next)
+        if (r == b)
+            return true;
+    return false;
 }
 
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
  * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
-static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_t *budget,
-                 size_t *index)
+static bool grow(struct model *m, struct model_request *r, uint32_t num, enum part part,
+                 uint32_t *budget, size_t *index)
 {
-    uint32_t wanted = model_blocks_for(m, model_positions_ahead(m, r->num_computed + num));
+    uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
 
     while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
         struct model_request *victim =
@@ -172,7 +144,8 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, uint32_
 
         if (victim == NULL)
             return true;
-        if (cancel_entry(m, victim, budget))
+        if (cancel_entry(m, victim, budget) ||
+            (victim != r && comes_before(victim, r) && !takes_part(victim, part)))
             --*index;
         preempt(m, victim);
         if (victim == r)
@@ -192,14 +165,50 @@ static struct model_request *running_at(const struct model *m, size_t index)
     return r;
 }
 
-static void walk_running(struct model *m, uint32_t *budget)
+/* Blocks that those who take part are short of together; *grower is the first to find none left. */
+static uint64_t count_short(const struct model *m, enum part part, uint64_t budget,
+                            struct model_request **grower)
+{
+    uint64_t free = model_count_free(m), sum = 0;
+
+    *grower = NULL;
+    for (struct model_request *r = m->running; r != NULL; r = r->next) {
+        uint32_t num = tokens_wanted(m, r, (uint32_t)budget);
+        uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+
+        if (num == 0 || !takes_part(r, part))
+            continue;
+        budget -= num;
+        sum += wanted > r->num_table ? wanted - r->num_table : 0;
+        if (sum > free && *grower == NULL)
+            *grower = r;
+    }
+    return sum > free ? sum - free : 0;
+}
+
+static void make_room(struct model *m, enum part part, uint32_t budget)
+{
+    struct model_request *grower, *victim;
+    uint64_t num_short;
+
+    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0) {
+        victim = model_pick_victim(m, grower, (uint32_t)num_short);
+        if (victim == NULL)
+            break;
+        preempt(m, victim);
+    }
+}
+
+static void walk_running(struct model *m, enum part part, uint32_t *budget)
 {
     struct model_request *r;
 
+    if (m->config.whole_batch)
+        make_room(m, part, *budget);
     for (size_t i = 0; *budget > 0 && (r = running_at(m, i)) != NULL; i++) {
         uint32_t num = tokens_wanted(m, r, *budget);
 
-        if (num > 0 && !grow(m, r, num, budget, &i))
+        if (num > 0 && takes_part(r, part) && !grow(m, r, num, part, budget, &i))
             return;
     }
 }
@@ -220,28 +229,96 @@ static void count_entry(struct model *m, const struct model_entry *e)
     uint32_t again = count_recomputed(e);
 
     r->num_computed = e->first + e->num_tokens;
+    if (r->num_computed > r->num_highest)
+        r->num_highest = r->num_computed;
     r->num_recomputed += again;
     m->row.sched_tokens += e->num_tokens;
     m->row.recomputed_tokens += again;
     m->row.context_tokens += r->num_computed;
-    if (e->num_tokens - e->num_drafts > 1)
-        m->row.prefill_tokens += e->num_tokens - e->num_drafts;
+    if (e->num_tokens > 1)
+        m->row.prefill_tokens += e->num_tokens;
     else
         m->row.decode_tokens++;
+}
+
+/* Running prompts, then newcomers. */
+static void turn_of_prompts(struct model *m, uint32_t *budget, bool *looked)
+{
+    walk_running(m, PART_PROMPTS, budget);
+    if (m->num_preempted == 0)
+        model_admit(m, budget);
+    *looked = *looked || m->num_preempted == 0;
+    if (m->num_entries > 0)
+        m->num_prefill_steps++;
+}
+
+static void turn_of_decodes(struct model *m, uint32_t *budget)
+{
+    walk_running(m, PART_DECODES, budget);
+    m->decoded = m->num_entries > 0;
+    if (m->decoded)
+        m->num_prefill_steps = 0;
+}
+
+/* returns  were newcomers looked at? */
+static bool take_turns(struct model *m, uint32_t *budget)
+{
+    bool decodes_first = m->config.mix == MODEL_MIX_DECODE_FIRST ||
+                         (m->config.mix == MODEL_MIX_SEPARATE &&
+                          m->num_prefill_steps >= m->config.max_consecutive_prefills);
+    bool looked = false;
+
+    if (decodes_first) {
+        turn_of_decodes(m, budget);
+        if (m->num_entries == 0)
+            turn_of_prompts(m, budget, &looked);
+    } else {
+        turn_of_prompts(m, budget, &looked);
+        if (m->num_entries == 0)
+            turn_of_decodes(m, budget);
+    }
+    return looked;
+}
+
+/* For admit: ratio; before the step's tokens come out. */
+static void learn(struct model *m, bool decodes_alone)
+{
+    double num_out = 0, num_allowed = 1;
+
+    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
+        num_out += (double)(r->num_emitted + m->config.retract_steps);
+        num_allowed += r->max_tokens > 0 ? r->max_tokens : 1;
+    }
+    if (m->num_preempted > 0 && m->running != NULL) {
+        m->ratio = num_out / num_allowed < 1 ? num_out / num_allowed : 1;
+    } else if (m->num_preempted == 0 && decodes_alone && m->num_entries > 0) {
+        m->ratio -= m->config.ratio_step;
+        m->ratio = m->ratio > m->config.ratio_min ? m->ratio : m->config.ratio_min;
+    }
 }
 
 void model_schedule(struct model *m)
 {
     uint32_t budget = m->config.max_num_batched_tokens;
+    bool looked;
 
-    walk_running(m, &budget);
-    m->num_walked = m->num_entries;
+    m->decoded = false;
+    if (m->config.mix == MODEL_MIX_MIXED) {
+        m->decoded = true;
+        walk_running(m, PART_ALL, &budget);
+        looked = m->num_preempted == 0;
+        if (looked)
+            model_admit(m, &budget);
+    } else {
+        looked = take_turns(m, &budget);
+    }
     if (m->num_preempted > 0)
         m->limit = PKV_LIMIT_PREEMPTED;
-    else
-        model_admit(m, &budget);
+    else if (!looked)
+        m->limit = m->waiting != NULL ? PKV_LIMIT_LATCH : PKV_LIMIT_EMPTY;
     for (size_t i = 0; i < m->num_entries; i++)
         count_entry(m, &m->entries[i]);
+    learn(m, m->decoded && m->row.prefill_tokens == 0 && m->row.admitted + m->row.resumed == 0);
     m->free_sched = model_count_free(m);
 }
 
@@ -252,6 +329,7 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->num_known++;
     r->num_emitted++;
     m->num_generated++;
+    r->tenant->counter += m->config.output_weight;
     if (r->first_token_ns == PKV_NO_TIME) {
         r->first_token_ns = end_ns;
     } else {
@@ -263,96 +341,36 @@ static void emit(struct model *m, struct model_request *r, int64_t end_ns)
     r->last_token_ns = end_ns;
 }
 
-static bool has_all(const struct model *m, const struct model_request *r)
+/* A running one's single token after the first one that came out. */
+static bool is_decode(const struct model_entry *e)
 {
-    return r->emits_nothing || r->num_emitted >= r->num_output ||
-           r->num_known >= m->config.max_model_len;
-}
-
-static uint32_t num_right(const struct model *m, const struct model_entry *e)
-{
-    const struct model_request *r = e->request;
-    const struct model_config *c = &m->config;
-    uint32_t num = 0;
-
-    if (c->num_accepted > 0)
-        num = c->accepted[(r->row + r->num_emitted) % c->num_accepted];
-    else
-        while (num < e->num_drafts && model_is_guessed(m, r, r->num_emitted + num))
-            num++;
-    return num < e->num_drafts ? num : e->num_drafts;
-}
-
-/* returns  how many drafts were wrong */
-static uint32_t bring_tokens(struct model *m, const struct model_entry *e, int64_t end_ns)
-{
-    struct model_request *r = e->request;
-    uint32_t right = num_right(m, e), num = 0;
-
-    while (!r->emits_nothing && num < 1 + right && (num == 0 || !has_all(m, r))) {
-        emit(m, r, end_ns);
-        num++;
-    }
-    if (e->num_drafts > 0) {
-        m->totals.num_verifications++;
-        m->totals.drafted += e->num_drafts;
-        m->totals.accepted += right;
-        m->totals.verified += num;
-    }
-    return e->num_drafts - right;
-}
-
-/* Not before all that is in a block is known and computed. In flight, the position after the last
- * known token is being computed already. */
-static void publish_after(struct model *m, struct model_request *r, uint32_t computed)
-{
-    if (r->status != MODEL_RUNNING)
-        return;
-    if (m->config.async && !m->config.publish_computed) {
-        computed = r->num_computed;
-        for (size_t i = 0; i < m->num_entries; i++)
-            if (m->entries[i].request == r && m->entries[i].samples)
-                computed--;
-    } else if (!m->config.publish_computed) {
-        return;
-    }
-    model_publish(m, r, computed < r->num_known ? computed : r->num_known);
-}
-
-static void complete(struct model *m, struct model_request *r, int64_t end_ns)
-{
-    if (r->status == MODEL_RUNNING) {
-        model_release(m, r);
-        DL_DELETE(m->running, r);
-    } else {
-        DL_DELETE(m->waiting, r);
-    }
-    r->status = MODEL_COMPLETED;
-    r->finish_ns = end_ns;
-    m->finished[m->num_finished++] = r;
+    return !e->admitted && e->request->num_emitted > 0 && e->first + 1 == e->request->num_known;
 }
 
 void model_commit(struct model *m, int64_t end_ns)
 {
-    for (size_t i = 0; m->landing.exists && i < m->landing.num_entries; i++) {
-        const struct model_entry *e = &m->landing.entries[i];
-        struct model_request *r = e->request;
-        uint32_t wrong = 0, computed = e->first + e->num_tokens;
+    for (size_t i = 0; i < m->num_entries; i++) {
+        struct model_request *r = m->entries[i].request;
 
-        if (r->status != MODEL_RUNNING && r->status != MODEL_PREEMPTED)
+        if (m->config.publish == MODEL_PUBLISH_COMPUTED ||
+            (m->config.publish == MODEL_PUBLISH_CHUNK_END && !is_decode(&m->entries[i])))
+            model_publish(m, r, r->num_computed);
+        if (r->num_computed < r->num_known)
             continue;
-        if (e->samples)
-            wrong = bring_tokens(m, e, end_ns);
-        computed -= wrong;
-        if (r->status == MODEL_RUNNING) {
-            r->num_computed -= wrong;
-            r->num_drafts = e->samples ? m->config.num_drafts : 0;
-            r->is_decoding = e->samples;
-        }
-        if (computed > r->num_highest)
-            r->num_highest = computed;
-        publish_after(m, r, computed);
-        if (e->samples && has_all(m, r))
-            complete(m, r, end_ns);
+        if (!r->emits_nothing)
+            emit(m, r, end_ns);
+        if (!r->emits_nothing && r->num_emitted < r->num_output &&
+            r->num_known < m->config.max_model_len)
+            continue;
+        if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
+            model_publish(m, r, r->num_computed);
+        model_release(m, r);
+        DL_DELETE(m->running, r);
+        m->num_left++;
+        r->status = MODEL_COMPLETED;
+        r->finish_ns = end_ns;
+        m->finished[m->num_finished++] = r;
     }
+    if (m->running == NULL && m->waiting == NULL)
+        m->ratio = m->config.ratio_init;
 }

@@ -45,17 +45,46 @@ static void choose(struct random_run *run, enum pkv_choice choice, const char *n
     pkv_policies_set(&run->sched.policies, choice, info);
 }
 
+/* Shares in millionths; the rest small enough to bite. */
+static void draw_ratio(struct random_run *run, int64_t *params)
+{
+    params[0] = between(run, 0, 10) * 100000;
+    params[1] = between(run, 0, 10) * 100000;
+    params[2] = between(run, 1, 12);
+    params[3] = between(run, 0, 6);
+    params[4] = between(run, 1, 30);
+    params[5] = between(run, 1, 15) * 100000;
+}
+
+/* The numbers of lpm and vtc, small ones more often than those that they come with. */
+static void draw_order_params(struct random_run *run, int64_t *params)
+{
+    const char *name = run->sched.policies.order->info.name;
+
+    if (strcmp(name, "lpm") == 0) {
+        params[0] = chance(run, 50) ? 0 : between(run, 1, 20);
+        params[1] = chance(run, 60) ? 0 : chance(run, 30) ? 128 : between(run, 1, 8);
+        params[2] = chance(run, 30) ? 0 : chance(run, 20) ? 32 : between(run, 1, 12);
+    } else if (strcmp(name, "vtc") == 0 && chance(run, 70)) {
+        params[0] = between(run, 0, 5000);
+        params[1] = between(run, 0, 5000);
+    }
+}
+
 /* The first of every choice, then those of the engine's two queues or a free mix. */
 static void draw_policies(struct random_run *run)
 {
     static const char *const orders[] = { "fcfs", "priority", "sjf", "sjf_true", "ljf", "lof",
-                                          "edf", "random" };
+                                          "edf", "random", "lpm", "dfs_weight", "vtc" };
     static const char *const preempts[] = {
         "newest", "priority", "oldest", "fewest_outputs", "least_lost", "most_blocks",
         "largest_remaining", "least_preempted", "fit", "random", "never" };
     static const char *const requeues[] = { "front", "by_order", "tail" };
     static const char *const admits[] = { "whole_prompt", "first_chunk", "reserve_max",
-                                          "future_peak", "mc_sf" };
+                                          "future_peak", "mc_sf", "static_batch", "ratio" };
+    static const char *const publishes[] = { "computed", "chunk_end", "finish" };
+    static const char *const mixes[] = { "mixed", "prefill_first", "decode_first",
+                                         "separate_with_limit" };
     bool mixed = chance(run, 60);
     uint32_t queue = below(run, 2), num;
 
@@ -65,14 +94,22 @@ static void draw_policies(struct random_run *run)
         choose(run, (enum pkv_choice)choice,
                pkv_policy_list((enum pkv_choice)choice, &num_known)[0]->name);
     }
-    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 8) : queue]);
+    choose(run, PKV_CHOICE_ORDER, orders[mixed ? below(run, 11) : queue]);
+    draw_order_params(run, run->sched.policies.params[PKV_CHOICE_ORDER]);
     choose(run, PKV_CHOICE_PREEMPT, preempts[mixed ? below(run, 11) : queue]);
     choose(run, PKV_CHOICE_REQUEUE, requeues[mixed ? below(run, 3) : queue]);
-    num = below(run, 12);
-    choose(run, PKV_CHOICE_ADMIT, admits[num < 4 ? 0 : num < 8 ? 1 : num < 10 ? 2 : num - 7]);
-    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip" : "stop");
-    run->sched.policies.on_blocked_param = chance(run, 50) ? 0 : between(run, 1, 4);
-    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 40) ? "computed" : "alloc");
+    num = below(run, 16);
+    choose(run, PKV_CHOICE_ADMIT, admits[num < 8 ? num / 4 : num < 10 ? 2 : num < 12 ? num - 7
+                                                                           : num / 2 - 1]);
+    if (num >= 14)
+        draw_ratio(run, run->sched.policies.params[PKV_CHOICE_ADMIT]);
+    choose(run, PKV_CHOICE_ON_BLOCKED, mixed && chance(run, 60) ? "skip"
+                                       : chance(run, 30) ? "latch" : "stop");
+    run->sched.policies.params[PKV_CHOICE_ON_BLOCKED][0] = chance(run, 50) ? 0 : between(run, 1, 4);
+    choose(run, PKV_CHOICE_GROW, chance(run, 25) ? "whole_batch" : "one_by_one");
+    choose(run, PKV_CHOICE_MIX, mixes[chance(run, 50) ? 0 : below(run, 4)]);
+    run->sched.policies.params[PKV_CHOICE_MIX][0] = between(run, 1, 4);
+    choose(run, PKV_CHOICE_PUBLISH, mixed && chance(run, 55) ? publishes[below(run, 3)] : "alloc");
     run->sched.seed = next(run);
 }
 
@@ -98,25 +135,6 @@ static void draw_config(struct random_run *run)
     c->oversized = chance(run, 60) ? PKV_OVERSIZED_REJECT : PKV_OVERSIZED_WAIT;
     run->every_step = chance(run, 50);
     run->stuck_steps = between(run, 1, 3);
-}
-
-/* Drafts, steps that overlap, or neither. */
-static void draw_speculation(struct random_run *run)
-{
-    struct pkv_speculation *s = &run->sched.speculation;
-    uint32_t kind = below(run, 10);
-
-    run->sched.lookahead_at_admission = chance(run, 70);
-    run->sched.async_scheduling = kind < 3;
-    if (kind < 3 || kind > 6)
-        return;
-    s->method = (enum pkv_speculation_method)between(run, PKV_SPECULATION_DRAFT_MODEL,
-                                                     PKV_SPECULATION_NGRAM);
-    s->num_tokens = between(run, 1, 5);
-    s->acceptance_rate = below(run, 11) / 10.0;
-    s->num_accepted = chance(run, 50) ? 0 : between(run, 1, 5);
-    for (uint32_t i = 0; i < s->num_accepted; i++)
-        s->accepted[i] = between(run, 0, s->num_tokens);
 }
 
 static void draw_step_time(struct random_run *run)
@@ -200,6 +218,7 @@ static void draw_outputs(struct random_run *run, struct pkv_request_spec *spec)
 
 static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t longest)
 {
+    static const char *const tenants[] = { NULL, "a", "a", "b", "c" };
     struct pkv_request_spec *spec = &run->specs[run->num_specs];
 
     memset(spec, 0, sizeof *spec);
@@ -212,6 +231,7 @@ static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t lo
     spec->abort_ns = chance(run, 20) ? arrival_ns + between(run, 0, 30000) : PKV_NO_TIME;
     spec->deadline_ns = chance(run, 40) ? arrival_ns + between(run, 0, 9) * 1000 : PKV_NO_TIME;
     spec->priority = (int64_t)below(run, 4) - 1;
+    spec->tenant = tenants[below(run, 5)];
     draw_outputs(run, spec);
     spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
     if (spec->row > 0 && chance(run, 25))
@@ -233,7 +253,6 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     draw_policies(run);
     draw_config(run);
     draw_step_time(run);
-    draw_speculation(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
     longest = chance(run, 50) ? 20 : 60;
@@ -243,24 +262,13 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     }
 }
 
-static void print_speculation(const struct pkv_sched_config *c)
-{
-    const struct pkv_speculation *s = &c->speculation;
-
-    printf("#   async %d, lookahead at admission %d, speculation %s", c->async_scheduling,
-           c->lookahead_at_admission, pkv_speculation_method_name(s->method));
-    if (s->method != PKV_SPECULATION_NONE)
-        printf(" of %u, rate %g, accepted [", s->num_tokens, s->acceptance_rate);
-    for (uint32_t i = 0; i < s->num_accepted; i++)
-        printf("%s%u", i > 0 ? ", " : "", s->accepted[i]);
-    printf("%s\n", s->method != PKV_SPECULATION_NONE ? "]" : "");
-}
-
 static void print_request(const struct pkv_request_spec *spec)
 {
     printf("#   row %" PRIu64 " at %" PRId64, spec->row, spec->arrival_ns);
     if (spec->abort_ns != PKV_NO_TIME)
         printf(" abort %" PRId64, spec->abort_ns);
+    if (spec->tenant != NULL)
+        printf(" of %s", spec->tenant);
     printf(" priority %" PRId64 " prompt %u output %u max_tokens %u root %" PRIx64 ":",
            spec->priority, spec->num_prompt_tokens, spec->num_output_tokens, spec->max_tokens,
            spec->content.root);
@@ -281,7 +289,11 @@ void random_run_print(const struct random_run *run)
     for (int choice = 0; choice < PKV_CHOICE_COUNT; choice++)
         printf(" %s: %s", pkv_choice_name((enum pkv_choice)choice),
                pkv_policies_get(&c->policies, (enum pkv_choice)choice)->name);
-    printf(" (max_overtakes %" PRId64 ")\n", c->policies.on_blocked_param);
+    printf(" (max_overtakes %" PRId64 ", max_consecutive_prefills %" PRId64
+           ", of the order %" PRId64 " %" PRId64 " %" PRId64 ")\n",
+           c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0],
+           c->policies.params[PKV_CHOICE_ORDER][0], c->policies.params[PKV_CHOICE_ORDER][1],
+           c->policies.params[PKV_CHOICE_ORDER][2]);
     printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
            "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
@@ -293,7 +305,6 @@ void random_run_print(const struct random_run *run)
            c->priority_victim == PKV_PRIORITY_VICTIM_VLLM ? "vllm" : "safe",
            c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait", run->every_step,
            run->stuck_steps);
-    print_speculation(c);
     if (t->law == PKV_STEP_TIME_FIXED)
         printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
     else

@@ -1,8 +1,8 @@
 /*
  * test_model_golden.c - the model alone against the recorded logs of the real scheduler.
  *
- * Every recording with one full-attention group is run through the model and compared in all fields,
- * line by line; so the model may judge the product.
+ * Every recording with one full-attention group, no speculation and no async scheduling is run
+ * through the model and compared in all fields, line by line; so the model may judge the product.
  * The recordings of the older scheduler are used where its order is first come, first served.
  * Needs the recordings beside the source tree; without them the test is skipped.
  *
@@ -162,21 +162,6 @@ static void free_load(struct load *load)
     free(load->specs);
 }
 
-/* {"k": 3, "method": "eagle", "accept": [2, 0, 1]}; both methods ask for as many positions ahead. */
-static void read_speculation(struct model_config *c, const char *text)
-{
-    const char *k = strstr(text, "\"k\":"), *accept = strstr(text, "\"accept\":");
-
-    if (k == NULL || accept == NULL)
-        return;
-    c->num_drafts = c->lookahead = (uint32_t)strtoul(k + 4, NULL, 10);
-    c->drops_last_hit = strstr(text, "\"eagle\"") != NULL;
-    for (char *p = strchr(accept, '['); p != NULL && *p != ']'; c->num_accepted++) {
-        c->accepted[c->num_accepted] = (uint32_t)strtoul(p + 1, &p, 10);
-        p += strcspn(p, ",]");
-    }
-}
-
 static void read_config(struct model_config *c, const char *text, bool old)
 {
     bool priority = json_is(text, "policy", "\"priority\"");
@@ -208,10 +193,6 @@ static void read_config(struct model_config *c, const char *text, bool old)
     c->max_model_len = (uint32_t)json_number(text, "max_model_len", 0);
     c->max_steps = (uint64_t)json_number(text, "max_steps", 0);
     c->stuck_steps = (uint32_t)json_number(text, "stuck_steps", 0);
-    c->async = json_is(text, "async_scheduling", "true");
-    c->row_ns = STEP_NS;
-    c->lookahead_at_admission = !old;
-    read_speculation(c, text);
     c->step_time = (struct pkv_step_time){ .law = PKV_STEP_TIME_FIXED, .fixed_ns = STEP_NS };
     c->every_step = true;
     c->log_step_ns = STEP_NS;
@@ -221,13 +202,13 @@ static void read_config(struct model_config *c, const char *text, bool old)
 static bool is_plain(const char *config)
 {
     struct json_field groups, trace;
-    size_t num = 0;
 
-    if (json_find(config, "trace", &trace) || !json_find(config, "groups", &groups))
-        return false;
-    for (size_t i = 0; i < groups.value_length; i++)
-        num += groups.value[i] == '{';
-    return num == 1 && strncmp(groups.value + strcspn(groups.value, ":"), ": \"full\"", 8) == 0;
+    return json_is(config, "spec", "null") && json_is(config, "async_scheduling", "false") &&
+           !json_find(config, "trace", &trace) && json_find(config, "groups", &groups) &&
+           memchr(groups.value, '}', groups.value_length) ==
+               memchr(groups.value, '}', strlen(groups.value)) &&
+           strncmp(groups.value + strcspn(groups.value, ":"), ": \"full\"", 8) == 0 &&
+           strchr(strchr(groups.value, '}') + 1, '{') == NULL;
 }
 
 static int differs(const char *what, const char *recorded, const char *ours)

@@ -1,0 +1,49 @@
+/*
+ * reserve.c - see reserve.h.
+ */
+#include "policy/reserve.h"
+
+uint64_t reserve_positions_wanted(const struct pkv_request *r)
+{
+    return (uint64_t)r->seq.num_prompt_tokens + r->max_tokens - 1;
+}
+
+static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct pkv_request *r)
+{
+    uint64_t wanted = reserve_positions_wanted(r);
+    uint32_t last = view->max_model_len - 1;   /* the token that reaches it is never stored */
+    uint32_t end = wanted < last ? (uint32_t)wanted : last;
+    return end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
+}
+
+void reserve_begin(struct reserve_pass *pass, const struct pkv_sched_view *view)
+{
+    pass->outstanding = 0;
+    for (size_t i = 0; !view->takes_runs && i < view->num_running; i++) {
+        const struct pkv_request *r = view->running[i];
+        pass->outstanding += pkv_cache_need(view->cache, &r->seq, NULL, positions_to_end(view, r));
+    }
+}
+
+enum pkv_admit_verdict reserve_consider(const struct reserve_pass *pass,
+                                        const struct pkv_sched_view *view,
+                                        const struct pkv_candidate *c, uint64_t *need_blocks)
+{
+    uint32_t end = positions_to_end(view, c->request);
+    uint64_t need = view->takes_runs
+                        ? c->need_blocks
+                        : pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
+    if (c->need_blocks > view->num_free_blocks)
+        return PKV_ADMIT_BLOCKS;
+    *need_blocks = need + pass->outstanding;
+    return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
+}
+
+void reserve_took(struct reserve_pass *pass, const struct pkv_sched_view *view,
+                  const struct pkv_candidate *c)
+{
+    if (view->takes_runs)
+        return;
+    uint32_t end = positions_to_end(view, c->request);
+    pass->outstanding += pkv_cache_need(view->cache, &c->request->seq, NULL, end);
+}

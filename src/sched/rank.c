@@ -1,0 +1,67 @@
+/*
+ * rank.c - orders that need the whole queue at once: look everybody up, ask for all keys, put
+ * everybody in their place.
+ *
+ * A look-up of one that waits stands while no identity has come into the cache or left it, so a
+ * queue that nothing happens to is not looked up again in every step.
+ */
+#include "base/alloc.h"
+#include "sched/sched_private.h"
+
+void sched_joined(struct pkv_sched *s, struct pkv_request *r)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    r->waits_since_pass = s->view.num_passes;
+    r->looked_up_at = UINT64_MAX;
+    if (order->joined)
+        order->joined(s->order_state, r);
+}
+
+void sched_left(struct pkv_sched *s, const struct pkv_request *r)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    if (order->left)
+        order->left(s->order_state, r);
+}
+
+static int look_up_waiting(struct pkv_sched *s, size_t num, struct pkv_err *err)
+{
+    uint64_t version = pkv_cache_num_key_changes(s->cache);
+    for (size_t i = 0; i < num; i++) {
+        struct pkv_request *r = s->aside[i];
+        if (r->looked_up_at == version)
+            continue;
+        if (pkv_cache_prepare(s->cache, &r->seq, 0, err) < 0)
+            return -1;
+        struct pkv_hit hit;
+        pkv_cache_find_prefix(s->cache, &r->seq, &hit);
+        r->num_waiting_hit = hit.num_tokens;
+        r->looked_up_at = version;
+    }
+    return 0;
+}
+
+static int reserve(struct pkv_sched *s, size_t num, struct pkv_err *err)
+{
+    size_t size = num * s->config.policies.order->rank_size_each;
+    if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0 ||
+        pkv_grow(&s->rank_keys, &s->rank_keys_capacity, num, sizeof(*s->rank_keys), err) < 0)
+        return -1;
+    return pkv_grow(&s->ranking, &s->ranking_capacity, size, 1, err);
+}
+
+int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    size_t num = pkv_waiting_num(s->waiting);
+    if (reserve(s, num, err) < 0)
+        return -1;
+    for (size_t i = 0; i < num; i++)
+        s->aside[i] = pkv_waiting_any(s->waiting, i);
+    bool needs_hits = order->needs_hits && order->needs_hits(s->order_state, &s->view);
+    if (needs_hits && look_up_waiting(s, num, err) < 0)
+        return -1;
+    order->rank(s->order_state, &s->view, s->aside, num, s->ranking, s->rank_keys);
+    pkv_waiting_set_keys(s->waiting, s->rank_keys);
+    return 0;
+}

@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""The scenarios for teaching: what their heads say is what the runs give, and the main effect of each
+is worked out here on paper beside it.
+
+usage: test_lessons.py PROGRAM SOURCE_ROOT
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import tap
+from program import ProgramCase
+from scenario_case import ScenarioCase
+
+
+def sets(*settings):
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def percent(frac):
+    return f"{100 * frac:.1f} %"
+
+
+def seconds(ms, decimals=2):
+    return f"{ms / 1e3:.{decimals}f} s"
+
+
+def recomputed(run):
+    return run["tokens"]["recomputed"] / run["tokens"]["scheduled"]
+
+
+def first_token_ms(row):
+    return (int(row["first_token_ns"]) - int(row["arrival_ns"])) / 1e6
+
+
+def tokens_of(row):
+    return int(row["prompt_tokens"]) + int(row["output_tokens"])
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+class Lessons(ScenarioCase):
+    maxDiff = None
+
+    def requests(self):
+        return self.rows("out", "requests.csv")
+
+    def queue_is_gone_s(self):
+        """When the last step begins that leaves somebody waiting."""
+        return max(int(row["time_ns"]) for row in self.rows("out", "steps.csv")
+                   if row["waiting"] != "0") / 1e9
+
+    def test_commands_of_the_heads(self):
+        """Each command line of a head runs; a thrashing engine may say that it is stuck."""
+        for name in sorted(os.listdir(self.scenarios)):
+            if not name.endswith(".yaml"):
+                continue
+            lines = re.findall(r"^#   pagedkv (.*)$", self.text(name), re.M)
+            for line in lines:
+                command, file, *rest = shlex.split(line)
+                with self.subTest(line):
+                    self.assertEqual(file, name)
+                    quiet = () if "--step" in rest else ("-q",)
+                    result = subprocess.run([self.program, command, file, *rest, *quiet],
+                                            cwd=self.scenarios, stdin=subprocess.DEVNULL,
+                                            capture_output=True, text=True, timeout=self.timeout,
+                                            check=False)
+                    self.assertIn(result.returncode, (0, 3), result.stderr)
+            if "\nvary:" in self.text(name):
+                self.assertIn(f"compare {name}", lines)
+
+    def test_course(self):
+        """The README's course takes an hour, or an hour and a half; its numbers are of the scenarios."""
+        with open(os.path.join(self.scenarios, os.pardir, "README.md"), encoding="utf-8") as file:
+            course = file.read().split("\n## For the one who teaches\n")[1].split("\n## ")[0]
+        lessons = re.findall(r"^\| (\d+) \| `(\w+)` \| (.*)$", course, re.M)
+        minutes = [int(lesson[0]) for lesson in lessons]
+        self.assertEqual((sum(minutes[:-4]), sum(minutes)), (60, 90))
+        number_of = re.compile(r"\d[\d.]*\d|\d")
+        for _, name, said in lessons:
+            known = number_of.findall(self.text(name + ".yaml").replace(",", ""))
+            for number in number_of.findall(said.replace(",", "")):
+                with self.subTest(name, number=number):
+                    self.assertIn(number, known)
+
+    def test_cached_state(self):
+        name = "cached_state.yaml"
+        # P + O - 1 positions less the hit; found are whole blocks of all but the last prompt token.
+        found = [0, (1024 - 1) // 16 * 16, (1025 - 1) // 16 * 16]
+        computed = [p + 100 - 1 - hit for p, hit in zip((1024, 1024, 1025), found)]
+        self.assertEqual(computed, [1123, 115, 100])
+        run = self.run_scenario(name)
+        self.assertEqual(run["tokens"]["scheduled"], sum(computed))
+        rows = self.requests()
+        self.assertEqual([int(row["hit_tokens"]) for row in rows], found)
+        # The first step computes what was not found, at 25 us a token but at least 10 ms; 99 follow.
+        firsts = [max(10, 0.025 * (c - 99)) for c in computed]
+        self.assertEqual([first_token_ms(row) for row in rows], firsts)
+        table = {}
+        for row, hit, tokens, first in zip(rows, found, computed, firsts):
+            whole = (int(row["finish_ns"]) - int(row["arrival_ns"])) / 1e6
+            self.assertEqual(whole, first + 99 * 10)
+            table[row["id"]] = (f"{int(row['prompt_tokens']):,} {hit:,} {tokens:,} {first:.1f} ms "
+                                f"{whole:,.1f} ms")
+        self.say_rows(name, table)
+        self.say(name, f"and {percent((25.6 - 10) / 1015.6)} of the time")
+        without = self.run_scenario(name, *sets("kv.prefix_cache=false"))
+        self.assertEqual(without["tokens"]["scheduled"], 1123 + 1123 + 1124)
+        self.run_scenario(name, *sets("kv.block_size=1", "kv.num_blocks=3200"))
+        self.assertEqual([row["hit_tokens"] for row in self.requests()], ["0", "1023", "1024"])
+        self.say(name, "the second finds 1,023 and computes 100")
+
+    def test_block_size(self):
+        name = "block_size.yaml"
+        table, taken, running = {}, {}, {}
+        for size in (1, 4, 16, 64, 256):
+            run = self.run_scenario(name, *sets(f"kv.block_size={size}",
+                                                f"kv.num_blocks={12288 // size}"))
+            held, used = run["mean"]["used_frac"], run["mean"]["slot_use_frac"]
+            running[size] = run["mean"]["running"]
+            taken[size] = run["blocks"]["allocated"]
+            found = 1000 // size * size
+            # All but the first request find the whole blocks of the system prompt, and nothing else.
+            self.assertEqual(run["tokens"]["hit"], 999 * found)
+            # A last block is filled by (size + 1) / 2 on average.
+            self.assertAlmostEqual(12288 * (held - used), run["mean"]["running"] * (size - 1) / 2,
+                                   delta=0.005 * 12288 * held)
+            for row in self.requests():
+                self.assertEqual(int(row["peak_blocks"]), -(-(tokens_of(row) - 1) // size))
+            first = run["latency_ms"]["ttft"]["mean"]
+            table[str(size)] = (f"{percent(1 - used / held)} {found:,} "
+                                f"{taken[size]:,} {percent(held)} "
+                                f"{run['preemptions']} {run['mean']['running']:.1f} "
+                                + (f"{first:.0f} ms" if first < 1000 else seconds(first, 1)))
+        self.say_rows(name, table)
+        self.assertEqual(taken[1] // taken[16], 15)                 # a fifteenth
+        self.assertAlmostEqual(running[256] / running[16], 0.75, delta=0.02)    # a quarter fewer
+        self.say(name, f"1,250 tokens at most {1249:,} with blocks of 1, {1249 // 16} with blocks of "
+                 "16", f"keeps {1000 - 768} tokens of the system prompt for itself")
+
+    def test_victims(self):
+        name = "victims.yaml"
+        lost, table, times_of, length = {}, {}, {}, {}
+        rules = re.search(r"preempt: \[([^]]*)\]", self.text(name)).group(1).split(",")
+        for rule in map(str.strip, rules):
+            run = self.run_scenario(name, *sets("scheduler.preempt=" + rule))
+            rows = self.requests()
+            times = [int(row["preemptions"]) for row in rows if row["preemptions"] != "0"]
+            length["all"] = mean(map(tokens_of, rows))
+            length[rule] = mean(tokens_of(row) for row in rows if row["preemptions"] != "0")
+            times_of[rule] = sum(times)
+            self.assertEqual(sum(times), run["preemptions"])
+            lost[rule] = run["tokens"]["recomputed"] / run["preemptions"]
+            latency = run["latency_ms"]
+            table[rule] = (f"{run['preemptions']} {lost[rule]:,.0f} {percent(recomputed(run))} "
+                           f"{len(times)} {max(times)} {seconds(latency['ttft']['mean'])} "
+                           f"{seconds(latency['e2e']['mean'])}")
+        self.assertEqual(len(table), 9)
+        self.say_rows(name, table)
+        # By their definitions: the least work is lost where it is asked for, the most with the most.
+        order = sorted(lost, key=lost.get)
+        self.assertEqual((set(order[:2]), order[-1]), ({"least_lost", "fit"}, "most_blocks"))
+        wanted = ["least_lost", "newest", "random", "most_blocks"]
+        self.assertEqual(sorted(wanted, key=lost.get), wanted)
+        self.say(name, f"from {min(times_of.values())} to {max(times_of.values())}, the price of one by "
+                 f"a factor of {lost['most_blocks'] / lost['least_lost']:.0f}")
+        # Short ones pay for the one, long ones for the other.
+        self.assertLess(length["least_lost"], length["all"])
+        self.assertGreater(length["most_blocks"], 3 * length["all"])
+        stuck = self.run_scenario(name, *sets("scheduler.preempt=never"), status=3)
+        self.assertEqual((stuck["outcome"], stuck["preemptions"]), ("stuck", 0))
+        reserved = self.run_scenario(name, *sets("scheduler.preempt=never",
+                                                 "scheduler.admit=reserve_max"))
+        self.assertEqual((reserved["outcome"], reserved["preemptions"]), ("done", 0))
+
+    def test_head_of_line(self):
+        name = "head_of_line.yaml"
+        waits = {}
+        for bound in (None, 0, 10, 20, 40):
+            passing = [] if bound is None else ["scheduler.on_blocked=skip"]
+            passing += [f"scheduler.max_overtakes={bound}"] if bound else []
+            self.run_scenario(name, *sets(*passing))
+            rows = self.requests()
+            short = [row for row in rows if row["id"] != "long"]
+            waits[bound] = (int(next(r["queue_ns"] for r in rows if r["id"] == "long")) / 1e9,
+                            sum(int(r["queue_ns"]) > 20_000_000 for r in short),
+                            max(int(r["queue_ns"]) for r in short) / 1e9,
+                            mean(first_token_ms(r) for r in short) / 1e3)
+        blocked = next(event for event in map(json.loads, self.read("out", "events.jsonl").splitlines())
+                       if event["kind"] == "blocked" and event["id"] == "long")
+        self.say(name, f"{12000 // 16} of 1,000 blocks", f"leave {blocked['free_blocks']} free")
+        # A short request comes every 50 ms, and each that may pass moves the long one by as much.
+        for bound in (10, 20, 40):
+            self.assertAlmostEqual(waits[bound][0] - waits[None][0], bound * 0.05, places=9)
+            self.assertEqual(waits[bound][1], waits[None][1])
+        self.assertEqual(waits[0][1], 0)
+        # The last short one comes at 14.95 s; with all of them passing the long one starts after that.
+        self.assertGreater(2.01 + waits[0][0], 14.95)
+        self.say(name, f"starts after {waits[None][0]:.2f} s",
+                 f"{waits[None][1]} short ones wait for more than a step, up to {waits[None][2]:.2f} s",
+                 f"come after {waits[None][3]:.2f} s on average",
+                 f"first tokens after {waits[0][3]:.2f} s. The long one waits {waits[0][0]:.2f} s",
+                 f"waits {waits[10][0]:.2f}, {waits[20][0]:.2f}, {waits[40][0]:.2f} s",
+                 f"same {waits[10][1]} short ones wait, {waits[10][3]:.2f} s on average")
+
+    def test_neighbours(self):
+        name = "neighbours.yaml"
+        trace = "traffic.trace=" + os.path.join(self.scenarios, "traces",
+                                                "neighbours_unsalted.jsonl")
+
+        def found(*settings):
+            self.run_scenario(name, *sets(*settings))
+            rows = sorted(self.requests(), key=lambda row: int(row["arrival_ns"]))
+            self.assertEqual({row["hit_tokens"] for row in rows}, {"0", "1024"})
+            return {tenant: [row for row in rows if row["tenant"] == tenant] for tenant in "abc"}
+
+        def times(rows):
+            return sum(row["hit_tokens"] != "0" for row in rows)
+
+        salted = found()
+        for row in salted["a"] + salted["b"]:
+            # 1,088 tokens at 25 us, or the least that a step takes.
+            self.assertEqual(first_token_ms(row), 10 if row["hit_tokens"] != "0" else 27.2)
+        self.assertEqual(salted["b"][0]["hit_tokens"], "0")
+        # c's prompt and answer take (4,000 + 10 - 1) / 16 blocks, four times a second.
+        self.assertGreater(4 * -(-4009 // 16), 800)
+        misses = [row for row in salted["a"] if row["hit_tokens"] == "0"][1:]
+        self.assertTrue(all(15e9 < int(row["arrival_ns"]) < 26e9 for row in misses))
+        open_to_all = found(trace)
+        self.assertEqual((open_to_all["b"][0]["hit_tokens"], first_token_ms(open_to_all["b"][0])),
+                         ("1024", 10))
+        larger = found("kv.num_blocks=1200")
+        self.assertEqual((times(larger["a"]), times(larger["b"])), (39, 39))
+        self.say(name, f"its prompt {times(salted['a'])} times of 40, b {times(salted['b'])} times",
+                 f"outlives c: {times(open_to_all['a'])} and {times(open_to_all['b'])} times of 40",
+                 "nobody loses anything: 39 times each", "after 27.2 ms instead of 10")
+
+    def test_watermark(self):
+        name = "watermark.yaml"
+        published = {"0": "1,065 2.306", "0.01": "- -", "0.02": "400 2.416", "0.05": "187 2.423",
+                     "0.10": "168 2.356", "0.15": "168 2.317"}
+        table, preemptions, rate = {}, [], {}
+        for share, engine in published.items():
+            run = self.run_scenario(name, *sets("scheduler.watermark=" + share))
+            preemptions.append(run["preemptions"])
+            rate[share] = run["throughput"]["requests_per_s"]
+            table[share] = (f"{run['preemptions']:,} {percent(recomputed(run))} {rate[share]:.3f} "
+                            f"{seconds(run['latency_ms']['ttft']['mean'], 1)} {engine}")
+        self.say_rows(name, table)
+        self.assertEqual(preemptions, sorted(preemptions, reverse=True))
+        # Steep, then flat: 5 % take away most, three times as much again little.
+        self.assertGreater(preemptions[0] - preemptions[3], 10 * (preemptions[3] - preemptions[5]))
+        self.assertGreater(min(rate["0.02"], rate["0.05"]), max(rate["0"], rate["0.10"], rate["0.15"]))
+
+    def test_prompt_length(self):
+        name = "prompt_length.yaml"
+        table = {}
+        for prompt in (500, 1000, 1500, 1600, 2000, 4000):
+            run = self.run_scenario(name, *sets(f"traffic.prompt_tokens={prompt}"))
+            blocks = -(-(prompt + 200 - 1) // 16)
+            self.assertEqual({row["peak_blocks"] for row in self.requests()}, {str(blocks)})
+            # The knee on paper: 40 at once, of all ages, hold P + 100 tokens on average.
+            ttft = run["latency_ms"]["ttft"]["mean"]
+            self.assertEqual(ttft == 10, 40 * (prompt + 100) / 16 <= 4096)
+            table[str(prompt)] = (f"{blocks} {4096 // blocks} {run['peak']['running']} "
+                                  f"{percent(run['mean']['used_frac'])} {run['preemptions']} "
+                                  f"{ttft:,.0f} ms {run['throughput']['requests_per_s']:.1f}")
+        self.say_rows(name, table)
+        self.say(name, f"gives P = {4096 * 16 // 40 - 100:,}:")
+        longer = sets("traffic.prompt_tokens=1400")
+        fixed = self.run_scenario(name, *longer)["latency_ms"]["ttft"]["mean"]
+        affine = self.run_scenario(name, *longer, *sets("step_time=affine:10,0.025,0,0"))
+        self.say(name, f"after {fixed:.0f} ms here, {seconds(affine['latency_ms']['ttft']['mean'], 1)} "
+                 "there")
+
+    def test_spike(self):
+        name = "spike.yaml"
+        reserve = "scheduler.admit=reserve_max"
+
+        def run(*settings):
+            summary = self.run_scenario(name, *sets(*settings))
+            return summary, self.queue_is_gone_s()
+
+        # On paper: 44 blocks each, so 15 at once, 7.5 a second; 20 a second for 5 s, then 5.
+        self.assertEqual((-(-699 // 16), 700 // 44), (44, 15))
+        paper, gone = run(reserve)
+        self.assertEqual((paper["preemptions"], paper["peak"]["running"]), (0, 15))
+        backlog = (20 - 7.5) * 5
+        self.assertAlmostEqual(paper["peak"]["waiting"], backlog, delta=5)
+        self.assertAlmostEqual(gone, 15 + paper["peak"]["waiting"] / (7.5 - 5), delta=1)
+        late = sum(int(row["queue_ns"]) > 500_000_000 for row in self.requests())
+        begin = min(int(row["time_ns"]) for row in self.rows("out", "steps.csv")
+                    if row["waiting"] != "0") / 1e9
+        self.say(name, f"(in the run {paper['peak']['waiting']} wait at most)",
+                 f"{paper['peak']['waiting']} are gone after {paper['peak']['waiting'] / 2.5:.0f} s",
+                 f"waits at {gone:.1f} s", f"is felt for {gone - begin:.0f} s",
+                 f"by {late} of {len(self.requests())} requests")
+        busy, gone = run(reserve, "traffic.speedup=1.25")
+        begin = min(int(row["time_ns"]) for row in self.rows("out", "steps.csv")
+                    if row["waiting"] != "0") / 1e9
+        self.assertAlmostEqual(gone, 12 + busy["peak"]["waiting"] / (7.5 - 6.25), delta=3)
+        self.say(name, f"the queue is there for {gone - begin:.0f} s")
+        now, gone = run()
+        self.say(name, f"up to {now['peak']['running']} at once: {now['preemptions']} preemptions, "
+                 f"at most {now['peak']['waiting']} wait, the last one at {gone:.1f} s")
+        self.say(name, f"token) it is {run('step_time=affine:10,0.025,0,0')[1]:.1f} s")
+        self.assertEqual(1056 // 44, 24)
+        self.say(name, f"over at {run(reserve, 'kv.num_blocks=1056')[1]:.1f} s")
+
+    def test_short_and_long(self):
+        name = "short_and_long.yaml"
+        cures = {"none": "admit=first_chunk", "whole_prompt": "admit=whole_prompt",
+                 "reserve_max": "admit=reserve_max"}
+        cures.update({cure: cure for cure in ("watermark=0.05", "watermark=0.2", "max_num_seqs=4",
+                                              "max_num_seqs=3")})
+        table, runs = {}, {}
+        for cure, setting in cures.items():
+            run = runs[cure] = self.run_scenario(name, *sets("scheduler." + setting))
+            ttft = run["latency_ms"]["ttft"]
+            table[cure] = (f"{run['preemptions']:,} {percent(recomputed(run))} "
+                           f"{seconds(ttft['mean'])} {seconds(ttft['p99'], 1)}")
+        self.say_rows(name, table)
+        thrash, gate = runs["none"], runs["whole_prompt"]
+        self.assertEqual(gate["preemptions"], 0)
+        short = ("traffic.prompt_tokens.mean=500", "traffic.requests=1000",
+                 "traffic.arrivals.rate_per_s=8")
+        few = self.run_scenario(name, *sets(*short, "scheduler.max_num_seqs=3"))
+        calm = self.run_scenario(name, *sets(*short))
+        self.assertEqual((calm["preemptions"], calm["peak"]["waiting"]), (0, 0))
+        less = self.run_scenario(name, *sets("traffic.arrivals.rate_per_s=0.3"))
+        self.run_scenario(name)
+        events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
+        own = sum(e["kind"] == "preempt" and e["id"] == e["for"] for e in events)
+        # The paper of it: 12,000 + 400 - 1 positions take 775 blocks.
+        self.assertEqual(4000 // -(-12399 // 16), 5)
+        self.assertEqual(int(thrash["latency_ms"]["ttft"]["mean"]
+                             / less["latency_ms"]["ttft"]["mean"]), 52)
+        self.say(name, f"prompts: {100 * calm['mean']['used_frac']:.0f} % of the pool, "
+                 f"{calm['mean']['running']:.1f} at once, no preemption, nobody waits, first tokens "
+                 f"after {calm['latency_ms']['ttft']['mean']:.0f} ms",
+                 f"would need {100 * gate['mean']['used_frac']:.0f} %, "
+                 f"{gate['mean']['running']:.1f} at once",
+                 f"they hold {100 * thrash['mean']['used_frac']:.0f} %: {thrash['preemptions']:,} "
+                 f"preemptions, {percent(recomputed(thrash))} of the work",
+                 f"first tokens after {thrash['latency_ms']['ttft']['mean'] / 1e3:.0f} s",
+                 f"({own:,} times)",
+                 f"there are {less['preemptions']} preemptions and first tokens after "
+                 f"{seconds(less['latency_ms']['ttft']['mean'], 1)}",
+                 f"a second {few['throughput']['requests_per_s']:.2f} are served")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    ScenarioCase.scenarios = os.path.join(os.path.abspath(sys.argv.pop(2)), "scenarios")
+    ProgramCase.program = os.path.abspath(sys.argv.pop(1))
+    tap.main(__name__)
