@@ -355,6 +355,7 @@ class WrongUse(Refused):
                             ("--prset", "--preset")):
             self.wrong("replay", "trace.jsonl", given, says=f"option {given}; the nearest is {near} ")
         self.wrong("replay", "trace.jsonl", "--colour", says=r"option --colour \(see")
+        self.wrong("help", "explian", says="unknown command 'explian'; the nearest is 'explain'")
         self.wrong("xyz", says=r"unknown command 'xyz' \(see")
 
     def test_options_of_later_versions(self):

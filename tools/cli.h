@@ -89,6 +89,7 @@ struct cli_command {
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_num_commands;
 const struct cli_command *cli_find_command(const char *name);   /* NULL = none */
+enum cli_exit cli_unknown_command(const char *name);
 
 /* The words that are not options, [num]; borrowed from argv. */
 struct cli_args {
@@ -101,12 +102,6 @@ struct cli_args {
  *   returns  true to go on; false when help was printed or an error was (see args->exit) */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
                struct cli_args *args);
-
-/* "; the nearest is 'word'" when one of the words [num] is near to text, else "". dashes: what
- * stands before a word instead of quotes. returns out. */
-#define CLI_SUGGESTION_SIZE 100u
-const char *cli_suggest(char out[CLI_SUGGESTION_SIZE], const char *text, const char *dashes,
-                        const char *const *words, size_t num);
 
 /* Print "file:line:column: sentence" on stderr; the exit status that this kind of error means. */
 enum cli_exit cli_report(const struct pkv_err *err);
