@@ -223,10 +223,30 @@ class Listings(ProgramCase):
                      ("preempt", "newest"), ("preempt", "priority"), ("evict", "lru")):
             self.assertIn(pair, names)
         text = self.done("policies").stdout
+        flowing = " ".join(text.split())
         for row in rows:
             self.assertTrue(row["summary"] and row["source"])
             longest = max(len(r["name"]) for r in rows if r["choice"] == row["choice"])
-            self.assertIn(f"\n  {row['name']:{longest}}  {row['summary']}", text)
+            said = f"{row['name']:{longest}}  {row['summary']} [{row['source']}]"
+            self.assertIn(" ".join(said.split()), flowing)
+            for param in row["params"]:
+                self.assertRegex(text, rf"(?m)^ {{{longest + 4}}}{param['name']} \(")
+
+    def test_width(self):
+        """Lines are broken at the width of the terminal, 80 columns in a pipe, never over 100; what goes
+        on stands below the text, right of every name."""
+        for listing in ("policies", "presets", "formats"):
+            for columns, most in ((None, 80), ("79", 79), ("100", 100), ("300", 100)):
+                env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+                env.update({"COLUMNS": columns} if columns else {})
+                lines = self.done(listing, env=env).stdout.splitlines()
+                with self.subTest(listing, columns=columns):
+                    self.assertLessEqual(max(map(len, lines)), most)
+                    self.assertGreater(max(map(len, lines)), most - 15)
+                    if listing != "policies":     # its columns begin choice by choice
+                        text = {"presets": 16, "formats": 12}[listing]
+                        for line in lines:
+                            self.assertRegex(line, rf"^(\S.{{{text - 2}}} | {{{text}}}( {{2}})?)\S")
 
     def test_presets(self):
         rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}

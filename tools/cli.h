@@ -115,6 +115,11 @@ enum cli_exit cli_write(const char *text, size_t length);
 /* The same, and free the text. */
 enum cli_exit cli_print(struct pkv_text *text);
 
+/* Words of text and a newline, broken before `width`, the next lines from column `indent` on. `column`
+ * is where we are; unless that is `indent`, a blank comes first. An empty line parts paragraphs. */
+void cli_wrap(struct pkv_text *out, const char *text, unsigned indent, unsigned column,
+              unsigned width);
+
 /* Texts made from the tables. */
 void cli_help(struct pkv_text *out, const struct cli_command *command);
 void cli_help_program(struct pkv_text *out);
