@@ -41,6 +41,22 @@ class Readme(ProgramCase):
         self.done(*replay, "-q", "-o", "out")
         self.assertEqual(self.done(*shown[1].split()).stdout, shown[2])
 
+    def test_way_to_the_life(self):
+        """The commands before it lead there: the summary names one request, and --worst that and the one
+        that is shown."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            text = file.read().split("\n## Why was it slow: the life of a request\n")[1]
+        text, _, shown = text.partition("\n```\n$ pagedkv explain out ")
+        replay, asked, worst = (re.sub(" +#.*", "", line).split()
+                                for line in re.findall(r"(?m)^    pagedkv (.*)$", text))
+        self.assertEqual((replay[0], replay[-2:]), ("replay", ["-o", "out"]))
+        replay[1] = os.path.join(SOURCE_ROOT, replay[1])
+        self.assertIn("\nask         pagedkv " + " ".join(asked) + "  (", self.done(*replay).stdout)
+        late = self.done(*worst).stdout.split("\n\n")[0]
+        self.assertEqual(re.findall(r"(?m)^  (\d+) ", late), [asked[-1], shown.split("\n")[0]])
+        self.assertNotIn("preempted for", self.done(*asked).stdout)
+        self.assertIn("preempted for", shown)
+
 
 class ExplainCase(ProgramCase):
     def run_case(self, rows, blocks, cache="false", scheduler="preset: vllm", ids="ABC", code=0):

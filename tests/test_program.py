@@ -213,6 +213,31 @@ class Help(ProgramCase):
         self.assertEqual(complete("help form", 2), ["formats"])
 
 
+class Quickstart(ProgramCase):
+    def test_path(self):
+        """The last line it prints can be pasted, whatever the folder is called, and the README has it."""
+        root = self.path('a "strange" $HOME `folder`')
+        os.makedirs(os.path.join(root, "tools"))
+        os.makedirs(os.path.join(root, "build", "tools"))
+        shutil.copy(os.path.join(SOURCE_ROOT, "tools", "quickstart"), os.path.join(root, "tools"))
+        # Nothing is installed or built: what is asked here is what comes after.
+        for name, text in (("tools/install-deps", "#!/bin/sh\n"), ("tools/meson-path", "meson=true\n"),
+                           ("build/build.ninja", ""), ("build/tools/pagedkv", "#!/bin/sh\necho run $1\n")):
+            with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(os.path.join(root, name), 0o755)
+        shown = subprocess.run([os.path.join(root, "tools", "quickstart")], cwd=self.folder,
+                               capture_output=True, text=True, timeout=60, check=True).stdout
+        line = shown.splitlines()[-1]
+        self.assertIn("\nrun replay\n", shown)
+        for paste, folder in ((line, "/"), ('export PATH="$PWD/build/tools:$PATH"', root)):
+            ran = subprocess.run(["/bin/sh", "-c", paste + "; pagedkv help"], cwd=folder, timeout=60,
+                                 capture_output=True, text=True, check=True)
+            self.assertEqual(ran.stdout, "run help\n")
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            self.assertIn("\n    " + paste + "\n", file.read())
+
+
 class Listings(ProgramCase):
     def test_policies(self):
         rows = json.loads(self.done("policies", "--json").stdout)
