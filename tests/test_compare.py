@@ -143,7 +143,7 @@ class Compare(ProgramCase):
     def test_legend(self):
         """Below the table, before all else: what each sign in it means, and no others."""
         grid = ("--vary", "kv.num_blocks=60,70,71,90")
-        legend = {"*": "the best; none where another prints the same", "~": "may be noise",
+        legend = {"*": "the best, or all that are; none where a worse one prints the same", "~": "may be noise",
                   "+-": "half the 95 % interval"}
         for flags, signs in (((), "*"), (("--seeds", "3"), "*~+-"), (("--batches", "4"), "*~+-")):
             text = self.done("compare", "crowded.yaml", *grid, *flags).stdout

@@ -260,7 +260,7 @@ const struct cli_command cli_compare = {
         "configuration, and by how much in the median.\n\n"
         "With --seeds each configuration runs several times on synthetic traffic, and figures are "
         "means with 95 % intervals; a difference marked with ~ may be noise, and then it makes no best. "
-        "Nor is there a best where another prints the same. A trace "
+        "Nor is there a best where a worse one prints the same. A trace "
         "is one sample, and mean latencies get their intervals from its parts. The shares of the "
         "pool that were held and filled have no best: they say nothing by themselves.\n\n"
         "Where there are several tenants or priorities, each of the six largest has a table, and Jain's "

@@ -177,7 +177,7 @@ size_t pkv_compare_num_runs(const struct pkv_compare *compare);
 bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with nothing unfinished */
 
 /* The table for people: every figure of each configuration, its difference to the first one in %,
- * the best marked with "*" unless another prints the same, what the signs mean, and how many requests
+ * the best marked with "*" unless a worse one prints the same, what the signs mean, and how many requests
  * were better and worse. Over several seeds a figure is the mean with its 95 % interval (Student's t),
  * and a difference that lies within the interval of the paired differences has a "~"; over batches mean
  * latencies have such intervals. Where that leaves it open whether the best is better than configuration

@@ -19,7 +19,7 @@
 struct shown {
     char value[CELL_SIZE], diff[CELL_SIZE];
     size_t mean_length;      /* of value, its interval left aside */
-    bool tied;               /* another one that ended prints the same mean */
+    bool tied;               /* a worse one that ended prints the same mean */
     bool best;               /* and not tied */
 };
 struct column {

@@ -92,15 +92,17 @@ static void show_diff(struct shown *out, const struct cell *cell, bool *failed)
     keep_cell(out->diff, &t, failed);
 }
 
-/* What tells the best from another is perhaps in digits that are not shown: then nothing shows it. */
+/* What tells the best from a worse one is perhaps in digits that are not shown: then nothing shows
+ * it. Equal ones are all the best. */
 static void drop_ties(const struct pkv_compare *c, struct shown *cells)
 {
     for (size_t i = 0; i < c->num; i++)
         for (size_t other = 0; other < c->num && cells[i].best; other++) {
             size_t length = cells[i].mean_length;
-            bool same = other != i && cells[other].mean_length == length &&
+            bool same = cells[other].mean_length == length &&
                         memcmp(cells[other].value, cells[i].value, length) == 0;
-            cells[i].tied |= same && strcmp(compare_outcome(c, other), "done") == 0;
+            cells[i].tied |= same && !cells[other].best &&
+                             strcmp(compare_outcome(c, other), "done") == 0;
         }
     for (size_t i = 0; i < c->num; i++)
         cells[i].best = cells[i].best && !cells[i].tied;

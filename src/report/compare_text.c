@@ -75,8 +75,8 @@ static void add_legend(struct page *p, const struct pkv_compare *c)
 {
     pkv_text_add(&p->text, "\n");
     if (compare_has_intervals(c)) {
-        add_sign(p, "*", "the best; none where another prints the same, or where ~ leaves it open "
-                 "whether configuration 1 is as good");
+        add_sign(p, "*", "the best, or all that are; none where a worse one prints the same, or where ~ "
+                 "leaves it open whether configuration 1 is as good");
         add_sign(p, "~", "may be noise: the 95 % interval of this difference to configuration 1 has 0 in "
                  "it");
         add_sign(p, "+-", c->num_seeds > 1
@@ -85,7 +85,7 @@ static void add_legend(struct page *p, const struct pkv_compare *c)
                      : "half the 95 % interval (Student's t) of a mean latency, from the means over equal "
                        "stretches of time; that of a difference is taken stretch by stretch");
     } else {
-        add_sign(p, "*", "the best; none where another prints the same");
+        add_sign(p, "*", "the best, or all that are; none where a worse one prints the same");
     }
     if (!pkv_compare_is_finished(c))
         add_sign(p, "!", "did not come to its end; its figures are of what was done until then");
