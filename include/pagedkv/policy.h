@@ -130,7 +130,7 @@ struct pkv_order_ops {
     /* Is num_waiting_hit of those waiting to be current in rank()? NULL = never. */
     bool (*needs_hits)(const void *state, const struct pkv_sched_view *view);
     /* Passes by which one may have missed more than another before it no longer matters how many, if
-     * nobody has more than so many tokens; 0 = they never matter. NULL = never. */
+     * nobody finds more than so many tokens; 0 = they never matter. NULL = never. */
     uint64_t (*far_behind)(const int64_t *params, uint32_t most_tokens);
     size_t state_size;
     size_t state_size_each;     /* more of it, zeroed, for each tenant, behind the rest */

@@ -154,6 +154,11 @@ uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 
+/* The plan changed nothing, and as nobody comes or goes, num_more like it would follow: whoever waits
+ * misses their passes as well. Between plan and commit; without it the step stands for itself alone.
+ *   cost     O(1) */
+void pkv_sched_repeat(struct pkv_sched *sched, const struct pkv_plan *plan, uint64_t num_more);
+
 /* The step's tokens come out, in the order of the plan's entries. Requests that have all of theirs
  * finish and give back their blocks; their records live until forgotten. */
 void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);

@@ -24,6 +24,21 @@ void sched_left(struct pkv_sched *s, const struct pkv_request *r)
         order->left(s->order_state, r);
 }
 
+/* The same passes in each of them, and in a state that stays as it is all that they leave is their
+ * number. Nobody, not even one yet to come, finds more than the pool holds. */
+void pkv_sched_repeat(struct pkv_sched *s, const struct pkv_plan *plan, uint64_t num_more)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    PKV_ASSERT(s->in_flight && plan->changed_nothing);
+    if (!order->far_behind)
+        return;
+    uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
+    uint32_t most_tokens = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+    uint64_t enough = order->far_behind(s->config.policies.params[PKV_CHOICE_ORDER], most_tokens);
+    uint64_t num_passes = s->view.num_passes - s->num_passes_before;
+    s->view.num_passes += num_passes * (num_more < enough ? num_more : enough);
+}
+
 static int look_up_waiting(struct pkv_sched *s, size_t num, struct pkv_err *err)
 {
     uint64_t version = pkv_cache_num_key_changes(s->cache);

@@ -83,6 +83,7 @@ struct pkv_sched {
     struct remembered remembered;
     struct latch latch;
     struct survivors survivors;
+    uint64_t num_passes_before;           /* when the plan at hand was begun */
     unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */

@@ -22,6 +22,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
     s->num_plans++;
     s->budget = s->max_budget;
     s->view.step = plan->number;
+    s->num_passes_before = s->view.num_passes;
     pkv_cache_clear_evicted(s->cache);
     sched_update_view(s);
     return plan;
