@@ -143,7 +143,7 @@ struct pkv_order_ops {
     void (*left)(void *state, const struct pkv_request *r);
     /* What the state decides by, as one number, the same wherever its choices are. NULL = nothing that
      * changes while no token comes out. */
-    uint64_t (*fingerprint)(const void *state);
+    uint64_t (*fingerprint)(const void *state, const struct pkv_sched_view *view);
 };
 
 /* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */
