@@ -185,6 +185,37 @@ START_TEST(lpm_lets_one_of_a_batch_go_first)
 }
 END_TEST
 
+/* Row 0 holds 3 of 8 blocks, row 1 wants six and is refused in step 1. Row 2 finds 8 tokens of row 0's: it
+ * would be first, and is when row 0 has ended. Until then nobody is moved. */
+START_TEST(lpm_names_who_would_be_first)
+{
+    struct pkv_sched_config config = one_at_a_time("lpm", 8, 4);
+    struct pkv_request *first;
+    struct pkv_sched *sched;
+    struct pkv_plan *plan;
+
+    set(&config, PKV_CHOICE_ON_BLOCKED, "latch");
+    config.max_num_seqs = 0;
+    sched = make_sched(&config);
+    first = add_one(sched, (struct asked_for){ .row = 0, .shared = { { 1, 9 } }, .num_output = 3 });
+    step(sched);
+    add_one(sched, (struct asked_for){ .row = 1, .num_own = 24, .num_output = 1 });
+    ck_assert_int_eq(step(sched)->limit, PKV_LIMIT_BLOCKS);
+    add_one(sched, (struct asked_for){ .row = 2, .shared = { { 1, 9 } }, .num_output = 1 });
+    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
+    ck_assert_int_eq(plan->limit, PKV_LIMIT_LATCH);
+    ck_assert_int_eq(pkv_sched_find_head(sched, plan, NULL), 0);
+    ck_assert_uint_eq(plan->head.request->row, 2);
+    ck_assert_uint_eq(plan->refused.request->row, 1);
+    expect_waiting(sched, "1 2");
+    pkv_sched_commit(sched, plan);
+    ck_assert_uint_eq(plan->num_finished, 1);
+    pkv_sched_forget(sched, first);
+    ck_assert_uint_eq(row_admitted(sched), 2);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* As far as a hit can be long, 200 tokens here, it matters by how many passes one is older: the
  * livelock of one that gives itself up at the front while another waits is seen once that is over. */
 static size_t num_given;
@@ -366,6 +397,7 @@ int main(void)
     tcase_add_test(tests, lpm_starves_and_aging_cures_it);
     tcase_add_test(tests, lpm_looks_nobody_up_in_a_long_queue);
     tcase_add_test(tests, lpm_lets_one_of_a_batch_go_first);
+    tcase_add_test(tests, lpm_names_who_would_be_first);
     tcase_add_test(tests, a_livelock_is_seen_under_each);
     tcase_add_test(tests, lpm_counts_the_passes_of_a_long_wait);
     tcase_add_test(tests, dfs_weight_walks_the_tree);

@@ -66,7 +66,9 @@ static const struct man_fact events[] = {
                       "sched_tokens in this step"},
     {"blocked", "the first in line was refused: limit, by the numbers of steps.csv; need_blocks, what "
                 "was asked for, watermark and reserve included; free_blocks; holders, who holds the "
-                "most: at most five pairs of id and number of blocks"},
+                "most: at most five pairs of id and number of blocks; while the queue is shut by a "
+                "latch, of whoever would be first, and refused_step, in which step and refused, by "
+                "whose refusal it was shut; without refused, that one is gone"},
     {"preempt", "for, the request that was short of blocks; freed_blocks; lost_tokens, computed "
                 "positions that were given up"},
     {"first_token", "nothing more"},

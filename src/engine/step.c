@@ -268,7 +268,10 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     fill_waste(e, plan);
     count_plan(e, plan);
     e->row.dur_ns = duration(e, plan);
-    if (e->figures.outcome == PKV_OUTCOME_STUCK)
+    bool is_stuck = e->figures.outcome == PKV_OUTCOME_STUCK;
+    if ((e->wants_events || is_stuck) && pkv_sched_find_head(e->sched, plan, err) < 0)
+        return -1;
+    if (is_stuck)
         engine_diagnose_stuck(e, plan);
     if (watch_livelock(e, plan, err) < 0)
         return -1;

@@ -60,9 +60,7 @@ static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked
         plan->head = (struct pkv_request_ref){0};
         plan->head_need_blocks = 0;
     } else if (!looked && pkv_waiting_head(s->waiting)) {
-        plan->limit = PKV_LIMIT_LATCH;   /* nobody was looked at */
-        plan->head = pkv_request_ref(pkv_waiting_head(s->waiting));
-        plan->head_free_blocks = pkv_cache_num_free(s->cache);
+        sched_pass_by(s, plan);
     }
 }
 
