@@ -114,7 +114,7 @@ enum pkv_admit_verdict {
 
 /* The key of a waiting request: smaller first, equal ones by arrival. An order that needs the whole
  * queue has rank() instead of key(): all keys at once, before every pass; who comes between two passes
- * stands behind those ranked. */
+ * stands behind those ranked. Both are also asked who would be first, where nobody is put anywhere. */
 struct pkv_order_ops {
     struct pkv_policy_info info;
     bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
