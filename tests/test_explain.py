@@ -351,24 +351,25 @@ class NotLookedAt(ExplainCase):
         self.assertIn("First in line at step 10, latch: nobody was looked at for 27 steps after one that "
                       "is gone was refused", " ".join(self.done("explain", "out", "D").stdout.split()))
 
+    def blocked(self, *keys):
+        log = map(json.loads, self.read("out", "events.jsonl").splitlines())
+        return [tuple(e.get(key) for key in keys) for e in log if e["kind"] == "blocked"]
+
     def test_latch_in_the_log(self):
         self.run_case(self.ROWS, 8, scheduler="on_blocked: latch")
-        log = self.read("out", "events.jsonl").decode()
-        blocked = [json.loads(line) for line in log.splitlines() if '"kind":"blocked"' in line]
-        self.assertEqual([(e["step"], e["limit"], e.get("refused"), e.get("refused_step"))
-                          for e in blocked], [(2, 2, None, None), (3, 6, "C", 2)])
+        self.assertEqual(self.blocked("step", "limit", "refused", "refused_step"),
+                         [(2, 2, None, None), (3, 6, "C", 2)])
 
-    def test_latch_of_a_ranking_order(self):
+    def test_ranking_order(self):
         """D's tenant u is lifted to t's counter when it comes in step 10; as A and B go on, t's rises, so
-        D would be first from step 11 on, though nobody has been ranked since step 2."""
-        rows = ((0, 16, 40, {"tenant": "t"}), (0, 16, 30, {"tenant": "t"}), (2, 100, 4, {"tenant": "t"}),
-                (10, 16, 1, {"tenant": "u"}))
+        D would be first from step 11 on, though nobody has been ranked since step 2 or ever."""
+        rows = tuple((*row, {"tenant": "t"}) for row in self.ROWS) + ((10, 16, 1, {"tenant": "u"}),)
         self.run_case(rows, 8, scheduler="on_blocked: latch, order: vtc", ids="ABCD")
-        log = self.read("out", "events.jsonl").decode()
-        blocked = [json.loads(line) for line in log.splitlines() if '"kind":"blocked"' in line]
-        self.assertEqual([(e["step"], e["id"], e["limit"], e.get("refused"), e.get("refused_step"))
-                          for e in blocked],
+        self.assertEqual(self.blocked("step", "id", "limit", "refused", "refused_step"),
                          [(2, "C", 2, None, None), (3, "C", 6, "C", 2), (11, "D", 6, "C", 2)])
+        self.run_case(rows, 8, scheduler="mix: decode_first, order: vtc", ids="ABCD")
+        self.assertEqual(self.blocked("step", "id", "limit", "refused")[:2],
+                         [(2, "C", 6, None), (11, "D", 6, None)])
 
     def test_mix(self):
         text, life = self.told("mix: decode_first")
