@@ -13,7 +13,7 @@ struct pkv_sched_config base_config(uint32_t num_blocks)
 {
     struct pkv_sched_config config = {
         .num_blocks = num_blocks,
-        .groups = { { &pkv_group_full, 16 } },
+        .groups = { { &pkv_group_full, 16, 0 } },
         .num_groups = 1,
         .has_null_block = true,
         .enable_chunked_prefill = true,

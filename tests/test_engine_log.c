@@ -51,7 +51,7 @@ static struct pkv_request_spec spec(const char *id, int64_t step, uint32_t promp
 static struct pkv_sched_config small_sched(uint32_t num_blocks)
 {
     struct pkv_sched_config config = {
-        .num_blocks = num_blocks, .groups = {{&pkv_group_full, 4}}, .num_groups = 1,
+        .num_blocks = num_blocks, .groups = {{&pkv_group_full, 4, 0}}, .num_groups = 1,
         .prefix_cache = true, .has_null_block = true, .max_num_seqs = 8,
         .max_num_batched_tokens = 6, .enable_chunked_prefill = true,
         .unhashed_free = PKV_END_HEAD, .oversized = PKV_OVERSIZED_WAIT};

@@ -47,11 +47,29 @@ static long number_after(const char *text, const char *key)
 
 static bool is_replayed(const char *text)
 {
-    const char *type = strstr(text, "\"type\": ");
+    return strstr(text, "\"spec\": null") && strstr(text, "\"async_scheduling\": false");
+}
 
-    ck_assert_ptr_nonnull(type);
-    return strstr(text, "\"spec\": null") && strstr(text, "\"async_scheduling\": false") &&
-           strncmp(type, "\"type\": \"full\"", 14) == 0 && !strstr(type + 1, "\"type\": ");
+/* The settings say one "type" a group, then its window or chunk and its block size. */
+static void check_groups(const char *text, const struct pkv_sched_config *c)
+{
+    uint32_t num = 0;
+
+    for (const char *at = strstr(text, "\"type\": "); at; at = strstr(at + 1, "\"type\": "), num++) {
+        const char *name = strchr(at + 7, '"') + 1, *end = strchr(at, '}');
+        const char *window = strstr(at, "\"window\": "), *chunk = strstr(at, "\"chunk\": ");
+
+        ck_assert_uint_lt(num, c->num_groups);
+        ck_assert_int_eq(strncmp(pkv_group_name(&c->groups[num]), name, strcspn(name, "\"")), 0);
+        ck_assert_int_eq(c->groups[num].block_size, number_after(at, "\"block_size\": "));
+        if (window && window < end)
+            ck_assert_int_eq(c->groups[num].size, number_after(at, "\"window\": "));
+        else if (chunk && chunk < end)
+            ck_assert_int_eq(c->groups[num].size, number_after(at, "\"chunk\": "));
+        else
+            ck_assert_uint_eq(c->groups[num].size, 0);
+    }
+    ck_assert_uint_eq(num, c->num_groups);
 }
 
 static void check_config(const char *path, const char *preset)
@@ -71,7 +89,7 @@ static void check_config(const char *path, const char *preset)
     }
     ck_assert_msg(r != NULL, "%s:%llu: %s", path, (unsigned long long)err.line, err.text);
     ck_assert_int_eq(r->sched.num_blocks + 1, number_after(text, "\"num_blocks\": "));
-    ck_assert_int_eq(r->sched.groups[0].block_size, number_after(text, "\"block_size\": "));
+    check_groups(text, &r->sched);
     ck_assert_int_eq(r->sched.max_num_seqs, number_after(text, "\"max_num_seqs\": "));
     ck_assert_int_eq((long)r->max_steps, number_after(text, "\"max_steps\": "));
     ck_assert_int_eq(r->log_blocks, strstr(text, "\"log_blocks\": true") != NULL);

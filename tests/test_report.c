@@ -18,7 +18,7 @@ static struct pkv_scenario fixed_scenario(void)
     struct pkv_scenario s = {
         .preset = preset, .is_trace = true, .trace = trace,
         .step_time = {.law = PKV_STEP_TIME_FIXED, .fixed_ns = MS}, .step_time_given = true,
-        .sched = {.num_blocks = 100, .groups = {{&pkv_group_full, 16}}, .num_groups = 1,
+        .sched = {.num_blocks = 100, .groups = {{&pkv_group_full, 16, 0}}, .num_groups = 1,
                   .prefix_cache = true, .has_null_block = true, .max_num_seqs = 8,
                   .max_num_batched_tokens = 512, .enable_chunked_prefill = true,
                   .unhashed_free = PKV_END_HEAD}};

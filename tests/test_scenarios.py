@@ -18,6 +18,13 @@ GIVEN_UP = [1, 129, 273, 417, 577, 753, 945]    # its steps with a preemption
 GATE_OFF = ("--set", "scheduler.reserve_full_isl=false")
 
 
+FULL, WINDOW = "{type: full}", "{type: sliding, window: 8192}"
+
+
+def groups(*kinds):
+    return "--set", f"kv.groups=[{', '.join(kinds)}]"
+
+
 def mean_ms(values):
     return sum(values) / len(values) / 1e6
 
@@ -287,6 +294,56 @@ class Scenarios(ScenarioCase):
                  f"({max(urgent) / 1e9:.1f} s at most)",
                  f"preempted {self.preemptions('0')} times",
                  f"the others wait {mean_ms(others) / 1e3:.2f} s")
+
+    def test_gemma_windows(self):
+        name = "gemma_windows.yaml"
+        windows = self.run_scenario(name)
+        full = self.run_scenario(name, *groups(*[FULL] * 6))
+        small = self.run_scenario(name, "--set", "scheduler.max_num_batched_tokens=512")
+        # 8,192 + 511 positions are 544 blocks; a window of 1,024 spans 65.
+        self.assertEqual((-(-8703 // 16), 544 + 5 * 65, 6 * 544), (544, 869, 3264))
+        self.assertEqual((20000 // 869, 20000 // 3264), (23, 6))
+        self.assertEqual((windows["peak"]["running"], full["peak"]["running"]), (23, 6))
+        self.assertEqual((windows["preemptions"], full["preemptions"]), (0, 0))
+        self.say(name, f"done after {windows['makespan_ns'] / 1e9:.0f} s",
+                 f"after {windows['latency_ms']['ttft']['mean'] / 1e3:.1f} s on average",
+                 f"done after {full['makespan_ns'] / 1e9:.0f} s",
+                 f"after {full['latency_ms']['ttft']['mean'] / 1e3:.1f} s. While",
+                 f"done after {small['makespan_ns'] / 1e9:.0f} s")
+
+    def test_gptoss_prefixes(self):
+        name = "gptoss_prefixes.yaml"
+        small = self.run_scenario(name)
+        small_full = self.run_scenario(name, *groups(FULL, FULL))
+        room = ("--set", "kv.num_blocks=20000")
+        large, large_full = self.run_scenario(name, *room), self.run_scenario(
+            name, *room, *groups(FULL, FULL))
+
+        def percent(run):
+            return f"{100 * run['tokens']['hit'] / run['tokens']['queried']:.0f} %"
+
+        self.assertEqual(small["preemptions"], 0)
+        self.say(name, f"{percent(small)} of the prompt tokens are found",
+                 f"everywhere {percent(small_full)}",
+                 f"{small_full['preemptions']} preemptions",
+                 f"after {small_full['latency_ms']['ttft']['mean']:.0f} ms in place of "
+                 f"{small['latency_ms']['ttft']['mean']:.0f} ms",
+                 f"it is {percent(large)} against {percent(large_full)}")
+
+    def test_llama4_chunks(self):
+        name = "llama4_chunks.yaml"
+        chunks = self.run_scenario(name)
+        windows = self.run_scenario(name, *groups(FULL, WINDOW, WINDOW, WINDOW))
+        full = self.run_scenario(name, *groups(*[FULL] * 4))
+        crossing = self.run_scenario(name, "--set", "traffic.prompt_tokens=16300")
+        # From 8,192 on there are 12,000 - 8,192 = 3,808 tokens; a window off its block spans one more.
+        self.assertEqual((3808 / 16, 8192 / 16 + 1), (238, 513))
+        self.say(name, f"up to {chunks['peak']['running']} run at once and all is done after "
+                 f"{chunks['makespan_ns'] / 1e9:.0f} s",
+                 f"the same size {windows['peak']['running']} run at once and it takes "
+                 f"{windows['makespan_ns'] / 1e9:.0f} s",
+                 f"everywhere {full['peak']['running']} and {full['makespan_ns'] / 1e9:.0f} s",
+                 f"up to {crossing['peak']['running']} run at once.")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ static const struct man_fact top[] = {
     {"kv.num_blocks", "usable blocks; this or num_gpu_blocks is required"},
     {"kv.num_gpu_blocks", "the same as vLLM counts them: one more, its null block"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
-    {"kv.groups", "[{type: full}]: layers that keep every position; block_size may stand in it. Other "
-                  "types are not in this version"},
+    {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
+                  "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "
+                  "and {type: state, blocks: 1}; block_size may stand in each"},
 };
 
 static const struct man_fact grid[] = {
@@ -33,6 +34,8 @@ static const struct man_fact scheduler[] = {
     {"blocked_prefill", "stop or skip: without chunked prefill, what a prompt over the rest of the "
                         "budget does to those behind it"},
     {"priority_victim", "vllm or safe: whether tokens that were cancelled keep their identities"},
+    {"chunk_end", "free or keep: whether a chunked group holds on to its last hashed block when the "
+                  "chunk is over"},
     {"oversized", "reject or wait: what becomes of a request that could never run"},
     {"max_num_seqs", "most running requests; 256, 0 is unlimited"},
     {"max_num_batched_tokens", "most tokens in a step; 8192, 0 is unlimited"},

@@ -53,7 +53,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         .files = files,
         .every = o->every,
         .on_change = o->on_change,
-        .block_size = sched->groups[0].block_size,
+        .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
         .num_gpu_blocks = sched->num_blocks + 1,
         .has_waste = sched->policies.layout->create != NULL,
         .target_ttft_ns = s->scenario->target_ttft_ns,

@@ -9,16 +9,23 @@
  * the first one, so equal identity means equal prefix (the odds of one collision among 10^8
  * different blocks are 3 in 10,000).
  *
- * A sequence has one block table per KV group; all groups draw from one pool.
+ * A sequence has one block table per KV group; all groups draw from one pool. A group of layers with
+ * a window gives the blocks behind it back: they become null in the table (PKV_BLOCK_NULL) and count
+ * among its blocks, so that a block's place in the table still says which tokens it holds. Blocks of
+ * different groups may have different sizes: text is hashed in units of their greatest common
+ * divisor, and what is hashed or hit ends at a multiple of their least common multiple.
  *
  * Invariants, recounted by pkv_cache_check() from the sequences it is given:
  *   C1  a block's reference count is the number of times it stands in the tables
  *   C2  every indexed block is found under its key, the oldest of equal ones first
  *   C3  num_keys is the number of different keys in the index
  *   C4  num_cached is the number of free blocks that have a key
- *   C5  num_stored is the number of different positions in blocks with a holder
+ *   C5  num_stored is the number of different positions in blocks with a holder, group by group
  *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs)
- *   C7  the published blocks of a table come first, are full, and carry the sequence's identities
+ *   C7  the published blocks of a table come first, are full, and carry the sequence's identities,
+ *       but for those that no hit of their group could use
+ *   C8  the null blocks of a table come first, and no later position looks at what was in them
+ *   C9  a block with a second identity has a first one
  * Order of identities and of freed blocks: vllm/v1/core/block_pool.py and kv_cache_utils.py.
  */
 #ifndef PAGEDKV_CACHE_H
@@ -35,7 +42,7 @@
 extern "C" {
 #endif
 
-#define PKV_MAX_GROUPS 4u            /* tables a sequence has room for; this version fills one */
+#define PKV_MAX_GROUPS 8u            /* tables a sequence has room for */
 #define PKV_MAX_BLOCK_SIZE 1048576u  /* tokens */
 
 /* Tokens (origin, first) .. (origin, first + count - 1). */
@@ -73,12 +80,25 @@ struct pkv_content {
 
 struct pkv_cache;
 struct pkv_group_ops;
-extern const struct pkv_group_ops pkv_group_full;
+extern const struct pkv_group_ops pkv_group_full;      /* every position, for ever */
+extern const struct pkv_group_ops pkv_group_sliding;   /* the last `size` positions */
+extern const struct pkv_group_ops pkv_group_chunked;   /* those since the last multiple of `size` */
+extern const struct pkv_group_ops pkv_group_state;     /* `size` blocks, however long the text */
 
 struct pkv_group_config {
     const struct pkv_group_ops *ops;   /* borrowed */
-    uint32_t block_size;               /* tokens, > 0 */
+    uint32_t block_size;               /* tokens, > 0; of a state without meaning */
+    uint32_t size;                     /* see above; > 0, but 0 for full */
 };
+const char *pkv_group_name(const struct pkv_group_config *group);   /* full, sliding, ... */
+/* The group of that name, or NULL; what its size is called (NULL = it has none) goes to out_size. */
+const struct pkv_group_ops *pkv_group_find(const char *name, const char **out_size);
+/* Tokens in the largest block of them. */
+uint32_t pkv_groups_block_size(const struct pkv_group_config *groups, uint32_t num_groups);
+/* 0, or -1 with PKV_ERR_INPUT when these groups cannot share a pool: too many or too few, or block
+ * sizes whose least common multiple is no block size any more. */
+int pkv_groups_check(const struct pkv_group_config *groups, uint32_t num_groups,
+                     struct pkv_err *err);
 
 enum pkv_publish {
     PKV_PUBLISH_ALLOC,       /* the cache does it, when tokens are scheduled; else the caller: */
@@ -90,8 +110,9 @@ enum pkv_publish {
 struct pkv_cache_config {
     struct pkv_pool_config pool;
     struct pkv_group_config groups[PKV_MAX_GROUPS];
-    uint32_t num_groups;               /* 1 in this version */
+    uint32_t num_groups;
     bool prefix_cache;
+    bool keeps_chunk_end;              /* cache on: a chunked group keeps its last hashed block */
     enum pkv_pool_end unhashed_free;   /* where freed blocks without identity go, cache on */
     enum pkv_publish publish;          /* when a full block answers look-ups */
 };
@@ -100,7 +121,8 @@ struct pkv_cache_config {
 struct pkv_table {
     pkv_block_id *ids;       /* [num], owned */
     uint32_t num, capacity;
-    uint32_t num_published;  /* leading blocks whose identity was entered or hit */
+    uint32_t num_published;  /* leading blocks whose identity was entered or hit, if hits use it */
+    uint32_t num_null;       /* leading blocks that were given back, PKV_BLOCK_NULL in ids */
 };
 
 /* A text being computed on blocks. Fields are for reading; only cache calls write them, but for
@@ -114,7 +136,7 @@ struct pkv_seq {
     uint32_t keys_capacity, spans_capacity;
     uint32_t next_span, next_in_span;  /* where hashing of the prompt goes on */
     struct pkv_span *spans;         /* owned: the prompt, canonical */
-    uint64_t *keys;                 /* owned: identity of each leading full block */
+    uint64_t *keys;                 /* owned: identity of the text up to the end of each unit */
     uint64_t root, output_origin;
     uint32_t output_first;
     struct pkv_table tables[PKV_MAX_GROUPS];
@@ -124,7 +146,8 @@ struct pkv_seq {
 struct pkv_hit {
     uint32_t num_tokens;
     uint32_t num_free_blocks;       /* of these blocks, those that lie free now */
-    uint32_t num_blocks[PKV_MAX_GROUPS];
+    uint32_t num_blocks[PKV_MAX_GROUPS];     /* null ones included */
+    uint32_t num_null[PKV_MAX_GROUPS];       /* leading blocks that are not needed */
     const pkv_block_id *blocks[PKV_MAX_GROUPS];
 };
 
@@ -157,10 +180,12 @@ uint64_t pkv_seq_hash_first(const struct pkv_seq *seq, uint32_t num_tokens);
 int pkv_cache_prepare(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_positions,
                       struct pkv_err *err);
 
-/* The longest cached prefix of the known tokens but the last one, in whole blocks. Changes
- * nothing: only taking a hit moves a block. Needs pkv_cache_prepare().
- *   cost     O(blocks found)
- *   source   vllm/v1/core/kv_cache_manager.py, get_computed_blocks */
+/* The longest cached prefix of the known tokens but the last one, in whole blocks of every group.
+ * A group with a window needs only the blocks that it will look at, so a hit may end in the middle
+ * of what was lost; a state is not kept at all, and with it nothing is hit. Changes nothing: only
+ * taking a hit moves a block. Needs pkv_cache_prepare().
+ *   cost     O(blocks found), with windows O(blocks)
+ *   source   vllm/v1/core/kv_cache_manager.py, get_computed_blocks, and kv_cache_coordinator.py */
 void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
                            struct pkv_hit *out_hit);
 
@@ -169,9 +194,20 @@ void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
 uint32_t pkv_cache_need(const struct pkv_cache *cache, const struct pkv_seq *seq,
                         const struct pkv_hit *hit, uint32_t num_positions);
 
-/* Take the hit (NULL = none), then blocks up to num_positions, and move num_computed_tokens on to
- * hit + what it was + num_tokens. Under publish: alloc full blocks are entered in the index up to
- * the known tokens. All or nothing. Needs pkv_cache_prepare() for num_positions.
+/* The same when it gets there in steps of so many tokens (UINT64_MAX = at once), as a group with a
+ * window gives blocks back on the way. gate counts as the engine's gate does, null blocks among
+ * those it has; to_end is what it may still come to hold beyond what it holds. */
+uint32_t pkv_cache_need_gate(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                             const struct pkv_hit *hit, uint32_t num_positions,
+                             uint64_t num_step_tokens);
+uint32_t pkv_cache_need_to_end(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                               const struct pkv_hit *hit, uint32_t num_positions,
+                               uint64_t num_step_tokens);
+
+/* Give back what is out of its windows, take the hit (NULL = none), then blocks up to num_positions,
+ * group after group, and move num_computed_tokens on to hit + what it was + num_tokens. Under
+ * publish: alloc full blocks are entered in the index up to the known tokens. All or nothing, but
+ * for what was given back. Needs pkv_cache_prepare() for num_positions.
  *   num_positions  >= computed + num_tokens; more under lookahead
  *   cost           O(blocks taken) */
 enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
@@ -179,8 +215,22 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
                               uint32_t num_positions);
 
 /* One position more, as pkv_cache_grow() would give it, for a sequence that shares no partly filled
- * block. The caller knows that the block it may take is free. */
+ * block. The caller knows that the blocks it may take are free. */
 void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq);
+
+/* For many that decode undisturbed: after how many positions what one does to its blocks comes again.
+ * 0 = it does not. */
+uint32_t pkv_cache_period(const struct pkv_cache *cache);
+/* Does a sequence take or give back a block when it goes on to one position more than num_computed?
+ * It may be told to when it need not. out: how many it takes. The same after every period. */
+bool pkv_cache_moves_blocks(const struct pkv_cache *cache, uint32_t num_computed,
+                            uint32_t *out_num_taken);
+
+/* Does it hold blocks that its next position will give back? After a prompt a window may have left many
+ * at once. */
+bool pkv_cache_has_left_blocks(const struct pkv_cache *cache, const struct pkv_seq *seq);
+/* Does the group's table get longer with this position? */
+bool pkv_cache_takes_block(const struct pkv_cache *cache, uint32_t group, uint32_t position);
 
 /* Many sequences at once went on by one position each in blocks that they have; their own counts
  * are brought up to date later, before anything else is done with them, by catch_up. */
@@ -198,24 +248,34 @@ void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
 uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq);
 
 /* child (begun with the same content) shares all of parent's blocks. A shared block that is not
- * full is copied by the first that writes into it. Full groups only. */
+ * full, or holds a state, is copied by the first that writes into it. */
 int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct pkv_seq *child,
                    struct pkv_err *err);
 
 struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_free(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache);
+/* One group of full attention, nothing else? */
+bool pkv_cache_is_plain(const struct pkv_cache *cache);
+/* Tokens in the largest block: what a block of the pool has room for. */
 uint32_t pkv_cache_block_size(const struct pkv_cache *cache);
+/* Tokens from one identity of a text to its next one: what divides the block size of every group. */
+uint32_t pkv_cache_hash_block_size(const struct pkv_cache *cache);
 
 /* Blocks that would become free if it gave back all of its own: those nobody else holds.
  *   cost   O(its blocks) */
 uint32_t pkv_cache_num_freed(const struct pkv_cache *cache, const struct pkv_seq *seq);
 
-/* Blocks in its tables, all groups together, shared ones included. */
+/* Blocks that it holds, all groups together, shared ones included. */
 uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq);
 
-/* The most blocks a sequence holds with so many positions, all groups together. */
-uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions);
+/* The most blocks a sequence holds on its way to so many positions in steps of so many tokens
+ * (UINT64_MAX = at once), all groups together. */
+uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions,
+                              uint64_t num_step_tokens);
+/* The most positions a sequence can have before the pool is too small for it; UINT32_MAX when a
+ * window or a state never asks for more. */
+uint32_t pkv_cache_room(const struct pkv_cache *cache);
 
 /* Blocks the layout must give at admission at least. */
 uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_prompt_tokens,

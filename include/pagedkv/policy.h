@@ -59,6 +59,8 @@ struct pkv_sched_view {
     uint32_t num_short_blocks;             /* in pick: what the grower lacks, at least 1 */
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
     uint32_t max_model_len;                /* UINT32_MAX = none */
+    uint64_t max_step_tokens;              /* the token budget; UINT64_MAX = none */
+    uint64_t max_chunk_tokens;             /* most of them that one request gets; UINT64_MAX = any */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
     bool prefix_cache;
     uint64_t num_passes;                   /* over a queue that was not empty, so far */
@@ -164,6 +166,8 @@ struct pkv_admit_ops {
     size_t state_size;
     void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
+    bool counts_budget;      /* takes a whole budget of tokens in flight for what one may get */
+    bool counts_tokens;      /* reckons in tokens of one table that grows: one group of full attention */
     /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
 };

@@ -36,6 +36,7 @@ struct pkv_sched;
 
 enum pkv_blocked_prefill { PKV_BLOCKED_PREFILL_STOP, PKV_BLOCKED_PREFILL_SKIP };
 enum pkv_priority_victim { PKV_PRIORITY_VICTIM_VLLM, PKV_PRIORITY_VICTIM_SAFE };
+enum pkv_chunk_end { PKV_CHUNK_END_FREE, PKV_CHUNK_END_KEEP };
 enum pkv_oversized { PKV_OVERSIZED_REJECT, PKV_OVERSIZED_WAIT };
 
 /* Sizes: 0 = unlimited where it says so. */
@@ -55,6 +56,7 @@ struct pkv_sched_config {
     enum pkv_pool_end unhashed_free;
     enum pkv_blocked_prefill blocked_prefill;  /* chunking off: a prompt over what is left of the budget */
     enum pkv_priority_victim priority_victim;  /* keep or drop identities of cancelled tokens */
+    enum pkv_chunk_end chunk_end;   /* of a chunked group, cache on: keep its last hashed block */
     enum pkv_oversized oversized;
     uint64_t seed;
 };

@@ -1,32 +1,59 @@
 /*
- * cache.c - blocks for sequences: looking up, taking, publishing, giving back.
+ * cache.c - blocks for sequences: what is needed, and taking it.
  *
- * A look-up changes nothing; a taker first asks what it needs, so that a refusal leaves no trace. A
- * free block keeps its identity until it is taken: there is no other eviction. Blocks are hashed as
- * soon as their tokens are scheduled (publish: alloc), so a twin in the same step hits them.
+ * A taker first asks what it needs, so that a refusal leaves no trace but in a window, which gives
+ * back what it has left all the same. A free block keeps its identity until it is taken: there is no
+ * other eviction. Looking up is in lookup.c, publishing in publish.c, giving back in release.c.
  *
  * Source: vllm/v1/core/kv_cache_manager.py and block_pool.py.
  */
 #include "base/alloc.h"
-#include "base/mix.h"
 #include "cache/cache_private.h"
+
+static bool is_plain(const struct pkv_cache_config *config)
+{
+    return config->num_groups == 1 && config->groups[0].ops == &pkv_group_full;
+}
 
 static int check_config(const struct pkv_cache_config *config, struct pkv_err *err)
 {
-    if (config->num_groups != 1)
-        return pkv_fail(err, PKV_ERR_INPUT, "%u KV groups; this version has models of one",
-                        config->num_groups);
+    const char *layout = config->pool.layout->info.name;
+    if (pkv_groups_check(config->groups, config->num_groups, err) < 0)
+        return -1;
     if (config->prefix_cache && config->pool.layout->create)
         return pkv_fail(err, PKV_ERR_INPUT, "layout %s gives blocks in one piece and cannot share "
-                        "them: the prefix cache must be off", config->pool.layout->info.name);
-    uint32_t size = config->groups[0].block_size;
-    if (size == 0 || size > PKV_MAX_BLOCK_SIZE)
-        return pkv_fail(err, PKV_ERR_INPUT, "a block has 1 to %u tokens, not %u",
-                        PKV_MAX_BLOCK_SIZE, size);
-    if (config->prefix_cache && config->pool.layout->create)
-        return pkv_fail(err, PKV_ERR_INPUT, "layout %s keeps nothing to share: it goes without a "
-                        "prefix cache", config->pool.layout->info.name);
+                        "them: the prefix cache must be off", layout);
+    if (!is_plain(config) && config->pool.layout->create)
+        return pkv_fail(err, PKV_ERR_INPUT, "layout %s gives blocks in one piece: it serves one "
+                        "group of full attention", layout);
     return 0;
+}
+
+static int create_indexes(struct pkv_cache *cache, uint32_t num_blocks, struct pkv_err *err)
+{
+    bool has_second = false;
+    for (uint32_t g = 0; g < cache->num_groups; g++)
+        has_second |= cache->groups[g].ops->has_second_key &&
+                      cache->groups[g].block_size > cache->unit;
+    if (!cache->prefix_cache)
+        return 0;
+    if (has_second && prefix_index_init(&cache->second, num_blocks, err) < 0)
+        return -1;
+    return prefix_index_init(&cache->index, num_blocks, err);
+}
+
+static void set_groups(struct pkv_cache *cache, const struct pkv_cache_config *config)
+{
+    struct group_sizes sizes = group_sizes(config->groups, config->num_groups);
+    for (uint32_t g = 0; g < config->num_groups; g++)
+        cache->groups[g] = config->groups[g];
+    cache->num_groups = config->num_groups;
+    cache->unit = (uint32_t)sizes.unit;
+    cache->align = (uint32_t)sizes.align;
+    cache->block_size = (uint32_t)sizes.largest;
+    cache->is_plain = is_plain(config);
+    for (uint32_t g = 0; g < config->num_groups; g++)
+        cache->num_storing += config->groups[g].ops->stores_positions;
 }
 
 struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct pkv_err *err)
@@ -36,20 +63,15 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     struct pkv_cache *cache = pkv_alloc(1, sizeof(*cache), err);
     if (!cache)
         return NULL;
-    for (uint32_t g = 0; g < config->num_groups; g++)
-        cache->groups[g] = config->groups[g];
-    cache->num_groups = config->num_groups;
-    cache->block_size = config->groups[0].block_size;
+    set_groups(cache, config);
     cache->prefix_cache = config->prefix_cache;
+    cache->keeps_chunk_end = config->keeps_chunk_end && config->prefix_cache;
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
     cache->takes_runs = config->pool.layout->create != NULL;
     cache->needs_hint = config->pool.evict->needs_hint && !cache->takes_runs;
     cache->pool = pkv_pool_create(&config->pool, err);
-    bool made = cache->pool != NULL;
-    if (made && cache->prefix_cache)
-        made = prefix_index_init(&cache->index, config->pool.num_blocks, err) == 0;
-    if (!made) {
+    if (!cache->pool || create_indexes(cache, config->pool.num_blocks, err) < 0) {
         pkv_cache_destroy(cache);
         return NULL;
     }
@@ -61,6 +83,7 @@ void pkv_cache_destroy(struct pkv_cache *cache)
     if (!cache)
         return;
     prefix_index_finish(&cache->index);
+    prefix_index_finish(&cache->second);
     pkv_pool_destroy(cache->pool);
     pkv_free(cache->freed);
     pkv_free(cache->hints);
@@ -70,77 +93,56 @@ void pkv_cache_destroy(struct pkv_cache *cache)
     pkv_free(cache);
 }
 
-uint64_t cache_group_key(uint64_t key, uint32_t group)
+/* The most blocks of one group on the way to so many positions. */
+static uint64_t group_most(const struct pkv_group_config *group, uint64_t num_positions,
+                           uint64_t num_step_tokens)
 {
-    if (group == 0)
-        return key;
-    uint64_t mixed = pkv_mix(key, group);
-    return mixed != PKV_NO_KEY ? mixed : 1;
-}
-
-/* --- looking up ------------------------------------------------------------------------------ */
-
-void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
-                           struct pkv_hit *out_hit)
-{
-    *out_hit = (struct pkv_hit){0};
-    if (!cache->prefix_cache)
-        return;
-    uint32_t num = (seq->num_known_tokens - 1) / cache->block_size;
-    PKV_ASSERT(num <= seq->num_keys && cache->num_groups == 1);
-    const struct pkv_group_config *group = &cache->groups[0];
-    num = group->ops->find(&cache->index, seq->keys, num, cache->hit_blocks);
-    out_hit->num_blocks[0] = num;
-    out_hit->blocks[0] = cache->hit_blocks;
-    out_hit->num_tokens = num * cache->block_size;
-    for (uint32_t i = 0; i < num; i++)
-        out_hit->num_free_blocks += pkv_pool_ref_cnt(cache->pool, cache->hit_blocks[i]) == 0;
-}
-
-void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit)
-{
-    uint32_t next = hit->num_blocks[0];
-    bool may_grow = cache->prefix_cache && next < seq->num_keys;
-    cache->watched_key = may_grow ? seq->keys[next] : PKV_NO_KEY;
-    if (!cache->prefix_cache)
-        return;
-    cache->is_watching = true;
-    cache->watch++;
-    for (uint32_t i = 0; i < next; i++)
-        cache->index.records[hit->blocks[0][i]].watch = cache->watch;
-}
-
-/* Something that a look-up would see has happened to these blocks. The first change of one that is
- * watched is told; then nobody watches any more. */
-static void note_changes(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num)
-{
-    for (uint32_t i = 0; cache->is_watching && i < num; i++) {
-        if (cache->index.records[ids[i]].watch != cache->watch)
-            continue;
-        cache->version++;
-        cache->is_watching = false;
-    }
-}
-
-static bool has_key(const struct pkv_cache *cache, pkv_block_id id)
-{
-    return cache->prefix_cache && cache->index.records[id].key != PKV_NO_KEY;
+    uint64_t whole = group->ops->table_blocks(group, num_positions);
+    if (num_step_tokens == UINT64_MAX || !group->ops->most_blocks)
+        return whole;
+    uint64_t most = group->ops->most_blocks(group, num_step_tokens);
+    return whole < most ? whole : most;
 }
 
 /* --- taking ---------------------------------------------------------------------------------- */
 
-uint32_t pkv_cache_need(const struct pkv_cache *cache, const struct pkv_seq *seq,
-                        const struct pkv_hit *hit, uint32_t num_positions)
+/* What it takes to come to hold the blocks of so many positions, or as many of them at once as steps
+ * of so many tokens ever ask for. */
+static uint32_t count_need(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                           const struct pkv_hit *hit, uint32_t num_positions,
+                           uint64_t num_step_tokens, bool counts_null)
 {
     uint64_t need = hit ? hit->num_free_blocks : 0;
     for (uint32_t g = 0; g < cache->num_groups; g++) {
-        const struct pkv_group_config *group = &cache->groups[g];
-        uint64_t want = group->ops->table_blocks(num_positions, group->block_size);
-        uint64_t have = seq->tables[g].num + (hit ? hit->num_blocks[g] : 0);
+        const struct pkv_table *table = &seq->tables[g];
+        uint64_t want = group_most(&cache->groups[g], num_positions, num_step_tokens);
+        uint64_t have = table->num + (hit ? hit->num_blocks[g] : 0);
+        if (!counts_null)
+            have -= table->num_null + (hit ? hit->num_null[g] : 0);
         need += want > have ? want - have : 0;
-        need += cache_must_copy(cache, seq, g, num_positions);
+        need += cache_num_copies(cache, seq, g, num_positions);
     }
     return need < UINT32_MAX ? (uint32_t)need : UINT32_MAX;
+}
+
+uint32_t pkv_cache_need(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                        const struct pkv_hit *hit, uint32_t num_positions)
+{
+    return count_need(cache, seq, hit, num_positions, UINT64_MAX, true);
+}
+
+uint32_t pkv_cache_need_gate(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                             const struct pkv_hit *hit, uint32_t num_positions,
+                             uint64_t num_step_tokens)
+{
+    return count_need(cache, seq, hit, num_positions, num_step_tokens, true);
+}
+
+uint32_t pkv_cache_need_to_end(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                               const struct pkv_hit *hit, uint32_t num_positions,
+                               uint64_t num_step_tokens)
+{
+    return count_need(cache, seq, hit, num_positions, num_step_tokens, false);
 }
 
 static void log_evicted(struct pkv_cache *cache, pkv_block_id id)
@@ -162,14 +164,17 @@ enum pkv_alloc cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *o
     for (uint32_t i = 0; i < num; i++) {
         if (cache->index.records[out[i]].key == PKV_NO_KEY)
             continue;
-        prefix_index_remove(&cache->index, out[i]);
+        if (cache->is_plain)
+            prefix_index_remove(&cache->index, out[i]);
+        else
+            cache_forget_keys(cache, out[i]);
         num_evicted++;
         if (cache->log_evicted)
             log_evicted(cache, out[i]);
     }
     cache->num_cached -= num_evicted;
     cache->num_evicted += num_evicted;
-    note_changes(cache, out, num);
+    cache_note_changes(cache, out, num);
     return PKV_ALLOC_OK;
 }
 
@@ -181,42 +186,26 @@ static void take_hit(struct pkv_cache *cache, struct pkv_seq *seq, const struct 
         for (uint32_t i = 0; i < hit->num_blocks[g]; i++) {
             pkv_block_id id = hit->blocks[g][i];
             table->ids[i] = id;
+            if (i < hit->num_null[g])
+                continue;
             if (pkv_pool_ref(cache->pool, id)) {
-                note_changes(cache, &id, 1);
+                cache_note_changes(cache, &id, 1);
                 cache->num_cached--;
-                cache->num_stored += cache->block_size;
+                cache->num_stored += cache->groups[g].block_size;
             }
         }
         table->num = table->num_published = hit->num_blocks[g];
+        table->num_null = hit->num_null[g];
     }
     seq->num_computed_tokens = hit->num_tokens;
-}
-
-static void publish_up_to(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
-{
-    uint32_t num = num_tokens / cache->block_size;
-    if (num <= seq->tables[0].num_published)
-        return;
-    int hashed = seq_hash(cache, seq, num, NULL);
-    PKV_ASSERT(hashed == 0);   /* prepare made room */
-    for (uint32_t g = 0; g < cache->num_groups; g++) {
-        struct pkv_table *table = &seq->tables[g];
-        for (uint32_t i = table->num_published; i < num; i++) {
-            uint64_t key = cache_group_key(seq->keys[i], g);
-            if (cache->index.records[table->ids[i]].key != PKV_NO_KEY)
-                continue;   /* a fork entered it */
-            prefix_index_insert(&cache->index, table->ids[i], key);
-            if (key == cache->watched_key)
-                cache->version++;
-        }
-        table->num_published = num;
-    }
 }
 
 enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
                               const struct pkv_hit *hit, uint32_t num_tokens,
                               uint32_t num_positions)
 {
+    if (!cache->is_plain)
+        cache_trim(cache, seq);
     uint32_t need = pkv_cache_need(cache, seq, hit, num_positions);
     if (need > pkv_pool_num_free(cache->pool))
         return PKV_ALLOC_SHORT;
@@ -226,9 +215,9 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
     for (uint32_t g = 0; need && g < cache->num_groups; g++) {
         struct pkv_table *table = &seq->tables[g];
         const struct pkv_group_config *group = &cache->groups[g];
-        if (cache_must_copy(cache, seq, g, num_positions))
+        if (cache_num_copies(cache, seq, g, num_positions) > 0)
             cache_copy_on_write(cache, seq, g);
-        uint64_t want = group->ops->table_blocks(num_positions, group->block_size);
+        uint64_t want = group->ops->table_blocks(group, num_positions);
         if (want <= table->num)
             continue;
         PKV_ASSERT(want <= table->capacity);
@@ -238,14 +227,52 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
         table->num = (uint32_t)want;
     }
     seq->num_computed_tokens += num_tokens;
-    cache->num_stored += num_tokens;
+    cache->num_stored += (uint64_t)num_tokens * cache->num_storing;
     if (cache->prefix_cache && cache->publish == PKV_PUBLISH_ALLOC)
         pkv_cache_publish(cache, seq);
     return PKV_ALLOC_OK;
 }
 
+uint32_t pkv_cache_period(const struct pkv_cache *cache)
+{
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_group_config *group = &cache->groups[g];
+        if (group->ops->out_phase && group->ops->out_phase(group) == UINT32_MAX)
+            return 0;
+    }
+    return cache->align;
+}
+
+bool pkv_cache_takes_block(const struct pkv_cache *cache, uint32_t group, uint32_t position)
+{
+    const struct pkv_group_config *config = &cache->groups[group];
+    if (!config->ops->stores_positions)
+        return position == 0;
+    return position % config->block_size == 0;
+}
+
+bool pkv_cache_moves_blocks(const struct pkv_cache *cache, uint32_t num_computed,
+                            uint32_t *out_num_taken)
+{
+    bool gives_back = false;
+    *out_num_taken = 0;
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_group_config *group = &cache->groups[g];
+        uint32_t phase = num_computed % group->block_size;
+        *out_num_taken += group->ops->stores_positions && phase == 0;
+        gives_back |= group->ops->out_phase && phase == group->ops->out_phase(group);
+    }
+    return gives_back || *out_num_taken > 0;
+}
+
 void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq)
 {
+    if (!cache->is_plain) {
+        uint32_t end = seq->num_computed_tokens + 1;
+        enum pkv_alloc taken = pkv_cache_grow(cache, seq, NULL, 1, end);
+        PKV_ASSERT(taken == PKV_ALLOC_OK);
+        return;
+    }
     uint32_t index = seq->num_computed_tokens / cache->block_size;
     uint32_t in_block = seq->num_computed_tokens++ % cache->block_size;
     cache->num_stored++;
@@ -263,132 +290,13 @@ void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq)
 
 void pkv_cache_advance(struct pkv_cache *cache, uint64_t num_sequences)
 {
-    cache->num_stored += num_sequences;
+    cache->num_stored += num_sequences * cache->num_storing;
 }
 
 void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens)
 {
     PKV_ASSERT(num_computed_tokens >= seq->num_computed_tokens);
     seq->num_computed_tokens = num_computed_tokens;
-}
-
-void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
-{
-    if (!cache->prefix_cache)
-        return;
-    uint32_t known = seq->num_known_tokens, computed = seq->num_computed_tokens;
-    publish_up_to(cache, seq, computed < known ? computed : known);
-}
-
-void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
-{
-    uint32_t keep = num_tokens / cache->block_size;
-    for (uint32_t g = 0; g < cache->num_groups; g++) {
-        struct pkv_table *table = &seq->tables[g];
-        while (table->num_published > keep) {
-            pkv_block_id id = table->ids[--table->num_published];
-            if (!has_key(cache, id))
-                continue;   /* another holder has taken it back */
-            prefix_index_remove(&cache->index, id);
-            note_changes(cache, &id, 1);
-        }
-    }
-}
-
-/* --- giving back ----------------------------------------------------------------------------- */
-
-uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
-                     uint32_t depth, int step, uint32_t fill)
-{
-    enum pkv_pool_end end = keyed || !cache->prefix_cache ? PKV_END_TAIL : cache->unhashed_free;
-    struct pkv_evict_hint *hints = NULL;
-    if (cache->needs_hint) {
-        hints = cache->hints;
-        for (uint32_t i = 0; i < num; i++, depth += (uint32_t)step)
-            hints[i] = (struct pkv_evict_hint){.depth = depth, .next_use = UINT64_MAX};
-    }
-    uint32_t num_freed = pkv_pool_unref(cache->pool, ids, num, end, hints, cache->freed);
-    note_changes(cache, cache->freed, num_freed);
-    if (keyed)
-        cache->num_cached += num_freed;
-    cache->num_stored -= (uint64_t)num_freed * fill;
-    return num_freed;
-}
-
-/* Blocks begin .. end - 1 of a table, all with an identity or all without, all with `fill` positions;
- * in their order or last one first. */
-static uint32_t release_range(struct pkv_cache *cache, struct pkv_table *table, uint32_t begin,
-                              uint32_t end, bool keyed, bool backwards, uint32_t fill)
-{
-    uint32_t num = end - begin;
-    pkv_block_id *ids = table->ids + begin;
-    for (uint32_t i = 0; backwards && i < num / 2; i++) {
-        pkv_block_id id = ids[i];
-        ids[i] = ids[num - 1 - i];
-        ids[num - 1 - i] = id;
-    }
-    if (num == 0)
-        return 0;
-    return backwards ? cache_unref(cache, ids, num, keyed, end - 1, -1, fill)
-                     : cache_unref(cache, ids, num, keyed, begin, 1, fill);
-}
-
-static uint32_t release_one(struct pkv_cache *cache, const struct pkv_seq *seq,
-                            struct pkv_table *table, uint32_t i)
-{
-    uint32_t fill = positions_in_block(seq->num_computed_tokens, i, cache->block_size);
-    return release_range(cache, table, i, i + 1, has_key(cache, table->ids[i]), false, fill);
-}
-
-/* After a fork the block knows whether it has an identity; the table may not. */
-static uint32_t release_each(struct pkv_cache *cache, const struct pkv_seq *seq,
-                             struct pkv_table *table, bool to_head)
-{
-    uint32_t num_freed = 0;
-    for (uint32_t i = table->num; i-- > 0;)
-        if (!to_head || has_key(cache, table->ids[i]))
-            num_freed += release_one(cache, seq, table, i);
-    for (uint32_t i = 0; to_head && i < table->num; i++)
-        if (!has_key(cache, table->ids[i]))
-            num_freed += release_one(cache, seq, table, i);
-    return num_freed;
-}
-
-/* All go to the tail, last block first; but blocks without identity may go to the head, and then
- * first block first, so that the last one ends foremost. Published blocks come first in a table,
- * then full ones without identity, then those that are not full. */
-static uint32_t release_table(struct pkv_cache *cache, const struct pkv_seq *seq,
-                              struct pkv_table *table)
-{
-    uint32_t num_freed = 0, size = cache->block_size;
-    uint32_t full = seq->num_computed_tokens / size, published = table->num_published;
-    PKV_ASSERT(published <= full && full <= table->num);
-    bool to_head = cache->prefix_cache && cache->unhashed_free == PKV_END_HEAD;
-    if (cache->has_forked)
-        return release_each(cache, seq, table, to_head);
-    for (uint32_t i = table->num; !to_head && i-- > full;)
-        num_freed += release_one(cache, seq, table, i);
-    if (!to_head)
-        num_freed += release_range(cache, table, published, full, false, true, size);
-    num_freed += release_range(cache, table, 0, published, true, true, size);
-    if (to_head)
-        num_freed += release_range(cache, table, published, full, false, false, size);
-    for (uint32_t i = full; to_head && i < table->num; i++)
-        num_freed += release_one(cache, seq, table, i);
-    return num_freed;
-}
-
-uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq)
-{
-    uint32_t num_freed = 0;
-    for (uint32_t g = 0; g < cache->num_groups; g++) {
-        struct pkv_table *table = &seq->tables[g];
-        num_freed += release_table(cache, seq, table);
-        pkv_slab_give(&cache->slab, table->ids, table->capacity, sizeof(*table->ids));
-        *table = (struct pkv_table){0};
-    }
-    seq->num_computed_tokens = 0;
-    return num_freed;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -399,7 +307,7 @@ struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache)
         .num_blocks = pkv_pool_num_blocks(cache->pool),
         .num_free = pkv_pool_num_free(cache->pool),
         .num_cached = cache->num_cached,
-        .num_keys = cache->index.num_keys,
+        .num_keys = cache->index.num_keys + cache->second.num_keys,
         .num_stored = cache->num_stored,
         .num_evicted = cache->num_evicted,
         .num_copied = cache->num_copied,
@@ -412,16 +320,26 @@ uint32_t pkv_cache_num_free(const struct pkv_cache *cache)
     return pkv_pool_num_free(cache->pool);
 }
 
+bool pkv_cache_is_plain(const struct pkv_cache *cache)
+{
+    return cache->is_plain;
+}
+
 uint32_t pkv_cache_block_size(const struct pkv_cache *cache)
 {
     return cache->block_size;
+}
+
+uint32_t pkv_cache_hash_block_size(const struct pkv_cache *cache)
+{
+    return cache->unit;
 }
 
 uint32_t pkv_cache_num_freed(const struct pkv_cache *cache, const struct pkv_seq *seq)
 {
     uint32_t num = 0;
     for (uint32_t g = 0; g < cache->num_groups; g++)
-        for (uint32_t i = 0; i < seq->tables[g].num; i++)
+        for (uint32_t i = seq->tables[g].num_null; i < seq->tables[g].num; i++)
             num += pkv_pool_ref_cnt(cache->pool, seq->tables[g].ids[i]) == 1;
     return num;
 }
@@ -431,22 +349,30 @@ uint32_t pkv_cache_num_groups(const struct pkv_cache *cache)
     return cache->num_groups;
 }
 
-uint64_t pkv_cache_version(const struct pkv_cache *cache)
-{
-    return cache->version;
-}
-
 uint64_t pkv_cache_num_key_changes(const struct pkv_cache *cache)
 {
     return cache->index.num_changes;
 }
 
-uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions)
+uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positions,
+                              uint64_t num_step_tokens)
 {
     uint64_t num = 0;
     for (uint32_t g = 0; g < cache->num_groups; g++)
-        num += cache->groups[g].ops->table_blocks(num_positions, cache->groups[g].block_size);
+        num += group_most(&cache->groups[g], num_positions, num_step_tokens);
     return num;
+}
+
+uint32_t pkv_cache_room(const struct pkv_cache *cache)
+{
+    uint64_t room = UINT32_MAX;
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_group_config *group = &cache->groups[g];
+        uint64_t here = (uint64_t)pkv_pool_num_blocks(cache->pool) * group->block_size;
+        if (group->ops == &pkv_group_full && here < room)
+            room = here;
+    }
+    return (uint32_t)room;
 }
 
 uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_prompt_tokens,
@@ -468,7 +394,7 @@ uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id)
 
 bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id)
 {
-    return has_key(cache, id);
+    return cache_has_key(cache, id);
 }
 
 uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out)

@@ -1,5 +1,5 @@
 /*
- * cache_check.c - recount the cache from the sequences that hold its blocks: C1 to C7 of cache.h.
+ * cache_check.c - recount the cache from the sequences that hold its blocks: C1 to C9 of cache.h.
  */
 #include <inttypes.h>
 
@@ -12,15 +12,30 @@ struct recount {
     uint32_t *fill;      /* [num_blocks]: positions in it, seen by the holder with the most */
 };
 
+/* The identity that block i of a table has to have. */
+static uint64_t identity(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
+                         uint32_t i)
+{
+    const struct pkv_group_config *config = &cache->groups[group];
+    uint32_t align = cache->align / config->block_size;
+    if (i >= seq->tables[group].num_published)
+        return PKV_NO_KEY;
+    if (config->ops->is_hashed && !config->ops->is_hashed(config, i, align))
+        return PKV_NO_KEY;
+    return cache_key_at(seq, group, (i + 1) * (config->block_size / cache->unit));
+}
+
 static int check_published(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
                            struct pkv_err *err)
 {
     const struct pkv_table *table = &seq->tables[group];
-    for (uint32_t i = 0; cache->prefix_cache && !cache->has_forked && i < table->num; i++) {
+    uint32_t size = cache->groups[group].block_size;
+    bool counts = cache->prefix_cache && !cache->has_forked;
+    for (uint32_t i = table->num_null; counts && i < table->num; i++) {
         bool published = i < table->num_published;
         uint64_t key = cache->index.records[table->ids[i]].key;
-        uint64_t want = published ? cache_group_key(seq->keys[i], group) : PKV_NO_KEY;
-        bool full = (uint64_t)(i + 1) * cache->block_size <= seq->num_computed_tokens;
+        uint64_t want = identity(cache, seq, group, i);
+        bool full = (uint64_t)(i + 1) * size <= seq->num_computed_tokens;
         if (key != want || (published && !full))
             return pkv_fail(err, PKV_ERR_AUDIT, "C7: block %u of a table of %u, %u published, has "
                             "the key %016" PRIx64 ", not %016" PRIx64, i, table->num,
@@ -29,21 +44,42 @@ static int check_published(const struct pkv_cache *cache, const struct pkv_seq *
     return 0;
 }
 
+static int check_null(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
+                      struct pkv_err *err)
+{
+    const struct pkv_table *table = &seq->tables[group];
+    const struct pkv_group_config *config = &cache->groups[group];
+    uint32_t num_out = 0, num_null = 0, num_leading = 0;
+    if (config->ops->num_out)
+        num_out = config->ops->num_out(config, seq->num_computed_tokens);
+    for (uint32_t i = 0; i < table->num; i++) {
+        num_leading += table->ids[i] == PKV_BLOCK_NULL && i == num_null;
+        num_null += table->ids[i] == PKV_BLOCK_NULL;
+    }
+    if (num_null == table->num_null && num_leading == num_null && num_null <= num_out)
+        return 0;
+    return pkv_fail(err, PKV_ERR_AUDIT, "C8: %u null blocks in a table, %u of them at its beginning, "
+                    "%u counted, %u are out of the window", num_null, num_leading, table->num_null,
+                    num_out);
+}
+
 static int count_table(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
                        struct recount *r, struct pkv_err *err)
 {
     const struct pkv_table *table = &seq->tables[group];
     const struct pkv_group_config *config = &cache->groups[group];
-    uint64_t want = config->ops->table_blocks(seq->num_computed_tokens, config->block_size);
+    uint64_t want = config->ops->table_blocks(config, seq->num_computed_tokens);
     if (table->num != want && (table->num < want || !cache->takes_runs))
         return pkv_fail(err, PKV_ERR_AUDIT, "C6: a table of %u blocks for %u computed positions",
                         table->num, seq->num_computed_tokens);
-    for (uint32_t i = 0; i < table->num; i++) {
+    if (check_null(cache, seq, group, err) < 0)
+        return -1;
+    for (uint32_t i = table->num_null; i < table->num; i++) {
         pkv_block_id id = table->ids[i];
         if (id >= pkv_pool_num_blocks(cache->pool))
             return pkv_fail(err, PKV_ERR_AUDIT, "C1: block %u in a table, the pool has %u", id,
                             pkv_pool_num_blocks(cache->pool));
-        uint32_t fill = positions_in_block(seq->num_computed_tokens, i, cache->block_size);
+        uint32_t fill = cache_fill(cache, seq, group, i);
         r->holders[id]++;
         r->fill[id] = fill > r->fill[id] ? fill : r->fill[id];
     }
@@ -74,9 +110,8 @@ static int check_holders(const struct pkv_cache *cache, const struct recount *r,
     return 0;
 }
 
-static int check_index(const struct pkv_cache *cache, struct pkv_err *err)
+static int check_index(const struct prefix_index *index, struct pkv_err *err)
 {
-    const struct prefix_index *index = &cache->index;
     uint32_t num_keyed = 0, num_found = 0, num_keys = 0;
     for (uint32_t id = 0; id < index->num_blocks; id++)
         num_keyed += index->records[id].key != PKV_NO_KEY;
@@ -109,6 +144,18 @@ static int check_index(const struct pkv_cache *cache, struct pkv_err *err)
     return 0;
 }
 
+static int check_indexes(const struct pkv_cache *cache, struct pkv_err *err)
+{
+    const struct prefix_index *second = &cache->second;
+    if (check_index(&cache->index, err) < 0 || check_index(second, err) < 0)
+        return -1;
+    for (uint32_t id = 0; id < second->num_blocks; id++)
+        if (second->records[id].key != PKV_NO_KEY && !cache_has_key(cache, id))
+            return pkv_fail(err, PKV_ERR_AUDIT, "C9: block %u has the second key %016" PRIx64
+                            " and no first one", id, second->records[id].key);
+    return 0;
+}
+
 int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
                     size_t num_seqs, struct pkv_err *err)
 {
@@ -117,7 +164,7 @@ int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *
         .holders = pkv_alloc(pkv_pool_num_blocks(cache->pool), sizeof(*r.holders), err),
         .fill = pkv_alloc(pkv_pool_num_blocks(cache->pool), sizeof(*r.fill), err),
     };
-    if (!r.holders || !r.fill || check_index(cache, err) < 0)
+    if (!r.holders || !r.fill || check_indexes(cache, err) < 0)
         goto out;
     for (size_t i = 0; i < num_seqs; i++)
         for (uint32_t g = 0; g < cache->num_groups; g++)

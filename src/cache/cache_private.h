@@ -4,6 +4,7 @@
 #ifndef PKV_CACHE_PRIVATE_H
 #define PKV_CACHE_PRIVATE_H
 
+#include "base/mix.h"
 #include "base/slab.h"
 #include "pagedkv/cache.h"
 
@@ -33,25 +34,64 @@ pkv_block_id prefix_index_find(const struct prefix_index *index, uint64_t key);
 void prefix_index_insert(struct prefix_index *index, pkv_block_id id, uint64_t key);
 void prefix_index_remove(struct prefix_index *index, pkv_block_id id);
 
+/* What a group needs to look up its blocks of one text. */
+struct group_look {
+    const struct prefix_index *index;
+    const uint64_t *keys;               /* of the text, one a unit */
+    const struct pkv_group_config *config;
+    uint32_t group, units_per_block;
+    uint32_t align_blocks;              /* a hit ends at a multiple of so many */
+};
+/* The oldest block that holds this block of the text, or PKV_BLOCK_NULL. */
+pkv_block_id group_look_up(const struct group_look *look, uint32_t index);
+
 /* What a kind of KV group decides. */
 struct pkv_group_ops {
-    const char *name;
-    /* Leading blocks of `keys` that a hit may use; their ids go to out. */
-    uint32_t (*find)(const struct prefix_index *index, const uint64_t *keys, uint32_t num_keys,
-                     pkv_block_id *out);
+    const char *name, *size_name;   /* what its size is called; NULL = it has none */
+    bool stores_positions;          /* its blocks hold tokens; else a state */
+    bool has_second_key;            /* a prompt that ends inside a block gives it another identity */
+    bool keeps_chunk_end;           /* see pkv_cache_config */
+    /* The longest hit of at most num_blocks blocks, in blocks, those that are not needed included;
+     * ids go to out, PKV_BLOCK_NULL for those. May end off a multiple of align_blocks: then it is
+     * asked again for what fits. */
+    uint32_t (*find)(const struct group_look *look, uint32_t num_blocks, pkv_block_id *out);
     /* Length of the table for so many positions. */
-    uint64_t (*table_blocks)(uint64_t num_positions, uint32_t block_size);
+    uint64_t (*table_blocks)(const struct pkv_group_config *group, uint64_t num_positions);
+    /* Leading blocks that no position from num_computed on looks at; NULL = none. */
+    uint32_t (*num_out)(const struct pkv_group_config *group, uint32_t num_computed);
+    /* One that decodes lets go of a block, if of any, when its length is so many tokens more than a
+     * multiple of the block size. UINT32_MAX = at other lengths. NULL = when it takes one. */
+    uint32_t (*out_phase)(const struct pkv_group_config *group);
+    /* The most blocks it holds at once in steps of so many tokens; NULL = no bound but the table. */
+    uint64_t (*most_blocks)(const struct pkv_group_config *group, uint64_t num_step_tokens);
+    /* Can a hit use this block of a text? NULL = all. */
+    bool (*is_hashed)(const struct pkv_group_config *group, uint32_t index, uint32_t align_blocks);
 };
+
+struct group_sizes {
+    uint64_t unit, align, largest;   /* gcd and lcm of the block sizes; the largest of them */
+};
+struct group_sizes group_sizes(const struct pkv_group_config *groups, uint32_t num_groups);
+
+static inline uint64_t group_ceil(uint64_t num, uint32_t size)
+{
+    return num / size + (num % size != 0);
+}
 
 struct pkv_cache {
     struct pkv_pool *pool;          /* owned */
     struct pkv_group_config groups[PKV_MAX_GROUPS];
     uint32_t num_groups;
-    uint32_t block_size;            /* of every group */
-    bool prefix_cache;
+    uint32_t unit;                  /* tokens: what is hashed */
+    uint32_t align;                 /* tokens: hits and hashed blocks end at multiples */
+    uint32_t block_size;            /* of the largest block */
+    uint32_t num_storing;           /* groups whose blocks hold tokens */
+    bool is_plain;                  /* one group of full attention: ways that are shorter */
+    bool prefix_cache, keeps_chunk_end;
     enum pkv_pool_end unhashed_free;
     enum pkv_publish publish;
     struct prefix_index index;
+    struct prefix_index second;     /* second identities, where groups can have them; else empty */
     struct pkv_slab slab;           /* tables, keys, spans not in use */
     pkv_block_id *hit_blocks;       /* owned scratch of look-ups */
     size_t hit_capacity;
@@ -73,19 +113,54 @@ struct pkv_cache {
 };
 
 /* Identities of the groups differ, as one content lies in different blocks. */
-uint64_t cache_group_key(uint64_t key, uint32_t group);
+static inline uint64_t cache_group_key(uint64_t key, uint32_t group)
+{
+    if (group == 0)
+        return key;
+    uint64_t mixed = pkv_mix(key, group);
+    return mixed != PKV_NO_KEY ? mixed : 1;
+}
+
 /* Take num new blocks that no longer have an identity. As many are free; only a layout of runs may
  * say no all the same. */
 enum pkv_alloc cache_take(struct pkv_cache *cache, uint32_t num, pkv_block_id *out);
+/* Something that a look-up would see has happened to these blocks. */
+void cache_tell_changes(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num);
+static inline void cache_note_changes(struct pkv_cache *cache, const pkv_block_id *ids,
+                                      uint32_t num)
+{
+    if (cache->is_watching && num > 0)
+        cache_tell_changes(cache, ids, num);
+}
+
+static inline bool cache_has_key(const struct pkv_cache *cache, pkv_block_id id)
+{
+    return cache->prefix_cache && cache->index.records[id].key != PKV_NO_KEY;
+}
+
+/* Take a block's identities away. */
+void cache_forget_keys(struct pkv_cache *cache, pkv_block_id id);
+/* The identity of a block that ends with unit number `unit`, from 1, of a text. */
+static inline uint64_t cache_key_at(const struct pkv_seq *seq, uint32_t group, uint32_t unit)
+{
+    return cache_group_key(seq->keys[unit - 1], group);
+}
+/* The longest hit that is one for every group. */
+void cache_find_common(struct pkv_cache *cache, const struct pkv_seq *seq, struct pkv_hit *out_hit);
+/* Give back the blocks that no position still to be computed looks at. */
+void cache_trim(struct pkv_cache *cache, struct pkv_seq *seq);
+/* Positions in a block of a table. */
+uint32_t cache_fill(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
+                    uint32_t index);
 /* Give back one hold of each of num blocks with `fill` positions in them, all with an identity or all
  * without. depth is that of the first; it changes by step. returns how many became free. */
 uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
                      uint32_t depth, int step, uint32_t fill);
-/* The block that the next token goes into is shared and has to be copied first. */
-bool cache_must_copy(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
-                     uint32_t num_positions);
+/* Shared blocks that the next token is written into, so that they have to be copied first. */
+uint32_t cache_num_copies(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
+                          uint32_t num_positions);
 void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t group);
-/* Identities of the first num blocks, which the known tokens fill. */
+/* Identities of the first num units, which the known tokens fill. */
 int seq_hash(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num, struct pkv_err *err);
 
 static inline uint32_t positions_in_block(uint32_t num_positions, uint32_t index,

@@ -33,7 +33,7 @@ static uint64_t mix_tables(const struct pkv_cache *cache, struct numbering *n, u
         const struct pkv_table *table = &seq->tables[g];
         hash = pkv_mix(pkv_mix(hash, table->num), table->num_published);
         for (uint32_t i = 0; i < table->num; i++)
-            hash = pkv_mix(hash, meet(n, table->ids[i]));
+            hash = pkv_mix(hash, i < table->num_null ? 0 : meet(n, table->ids[i]));
     }
     return hash;
 }

@@ -1,5 +1,5 @@
 /*
- * seq.c - a sequence's text and the identities of its full blocks.
+ * seq.c - a sequence's text and the identities of its units, one a block where all are of one size.
  *
  * The prompt is kept as canonical spans; what is generated is one span that needs no storing. A
  * block's identity is its predecessor's mixed with the spans inside the block, merged where they
@@ -56,7 +56,7 @@ uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq)
 {
     uint32_t num = 0;
     for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
-        num += seq->tables[g].num;
+        num += seq->tables[g].num - seq->tables[g].num_null;
     return num;
 }
 
@@ -178,7 +178,7 @@ int seq_hash(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num, struct 
     if (grow_keys(cache, seq, num, err) < 0)
         return -1;
     uint64_t parent = seq->num_keys ? seq->keys[seq->num_keys - 1] : seq->root;
-    uint32_t size = cache->block_size, i = seq->num_keys;
+    uint32_t size = cache->unit, i = seq->num_keys;
     while (i < num) {
         uint32_t inside = blocks_inside_span(seq, i, num - i, size);
         for (uint32_t end = i + inside; i < end; i++) {
@@ -226,16 +226,19 @@ int pkv_cache_prepare(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num
 {
     for (uint32_t g = 0; num_positions && g < cache->num_groups; g++) {
         const struct pkv_group_config *group = &cache->groups[g];
-        uint64_t num = group->ops->table_blocks(num_positions, group->block_size);
+        uint64_t num = group->ops->table_blocks(group, num_positions);
         if (grow_table(cache, &seq->tables[g], num, err) < 0 || grow_scratch(cache, num, err) < 0)
             return -1;
     }
     if (!cache->prefix_cache)
         return 0;
-    if (grow_keys(cache, seq, num_positions / cache->block_size, err) < 0)
+    if (grow_keys(cache, seq, num_positions / cache->unit, err) < 0)
         return -1;
-    if (seq_hash(cache, seq, seq->num_known_tokens / cache->block_size, err) < 0)
+    if (seq_hash(cache, seq, seq->num_known_tokens / cache->unit, err) < 0)
         return -1;
-    return pkv_grow(&cache->hit_blocks, &cache->hit_capacity, seq->num_keys,
+    uint64_t num_hit = 0;
+    for (uint32_t g = 0; g < cache->num_groups; g++)
+        num_hit += seq->num_known_tokens / cache->groups[g].block_size;
+    return pkv_grow(&cache->hit_blocks, &cache->hit_capacity, num_hit,
                     sizeof(*cache->hit_blocks), err);
 }

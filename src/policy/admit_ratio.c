@@ -21,6 +21,8 @@
  * is let in if its known tokens fit, whatever the estimate says; so nobody waits for ever. Under a layout
  * of runs nothing is taken after the admission, so nothing is estimated.
  *
+ * Tokens are those of one table that grows, so windows and states are refused.
+ *
  * After PrefillAdder and new_token_ratio of SGLang 0.5.18 (python/sglang/srt/managers).
  */
 #include "policy/admit_ratio.h"
@@ -174,6 +176,7 @@ const struct pkv_admit_ops pkv_admit_ratio = {
     .consider = consider,
     .took = took,
     .ignores_idle_steps = true,
+    .counts_tokens = true,
     .state_size = sizeof(struct ratio_state),
     .init = init,
     .observe = observe,

@@ -127,7 +127,7 @@ static void rank(const void *state, const struct pkv_sched_view *view,
     struct walk w = {.items = scratch, .keys = out_keys};
     w.stack = (struct range *)(w.items + num);
     for (size_t i = 0; i < num; i++) {
-        uint32_t num_keys = waiting[i]->num_waiting_hit / pkv_cache_block_size(view->cache);
+        uint32_t num_keys = waiting[i]->num_waiting_hit / pkv_cache_hash_block_size(view->cache);
         w.items[i] = (struct item){waiting[i], num_keys, i};
         out_keys[i] = 0;
     }

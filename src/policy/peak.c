@@ -93,6 +93,23 @@ uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct pea
     return peak;
 }
 
+/* Windows stop growing, so no sum of positions bounds the blocks: every sum is made. O(num^2) */
+static uint64_t peak_group_blocks(const struct peak_pass *pass, const struct peak_item *more,
+                                  const struct pkv_cache *cache)
+{
+    struct walk w = walk_begin(pass->items, pass->num, more), start = w;
+    const struct peak_item *item;
+    uint64_t peak = 0;
+    while ((item = walk_next(&w))) {
+        struct walk again = start;
+        uint64_t blocks = 0;
+        for (uint64_t i = 0; i < w.count; i++)
+            blocks += pkv_cache_blocks_for(cache, walk_next(&again)->held + item->remaining, 1);
+        peak = blocks > peak ? blocks : peak;
+    }
+    return peak;
+}
+
 /* --- a pass ---------------------------------------------------------------------------------- */
 
 static struct peak_item item_of(const struct pkv_sched_view *view, const struct pkv_request *r,
@@ -119,5 +136,7 @@ uint64_t peak_pass_with(const struct peak_pass *pass, const struct pkv_sched_vie
                         const struct pkv_request *r, bool counts_last)
 {
     struct peak_item item = item_of(view, r, counts_last);
+    if (!pkv_cache_is_plain(view->cache))
+        return peak_group_blocks(pass, &item, view->cache);
     return peak_blocks(pass->items, pass->num, &item, pkv_cache_block_size(view->cache));
 }

@@ -7,6 +7,9 @@
  *
  *     peak = max over i of  remaining_i * i + held_1 + ... + held_i
  *
+ * Beside windows a request is counted with the most blocks that it holds on the way to a length,
+ * which only grows as well.
+ *
  * Past-Future (Gong et al., ASPLOS 2025; LightLLM, req_queue/continues_batch/impl.py).
  */
 #ifndef PKV_POLICY_PEAK_H

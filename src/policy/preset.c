@@ -34,6 +34,7 @@ static const struct pkv_preset_setting vllm_2025_09[] = {
     {"admit", "first_chunk"},
     {"unhashed_free", "tail"},
     {"blocked_prefill", "skip"},
+    {"chunk_end", "keep"},
 };
 
 static const struct pkv_preset_setting lightllm[] = {

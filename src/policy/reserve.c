@@ -16,12 +16,19 @@ static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct
     return end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
 }
 
+static uint64_t need_to_end(const struct pkv_sched_view *view, const struct pkv_request *r,
+                            const struct pkv_hit *hit)
+{
+    return pkv_cache_need_to_end(view->cache, &r->seq, hit, positions_to_end(view, r),
+                                 view->max_chunk_tokens);
+}
+
 void reserve_begin(struct reserve_pass *pass, const struct pkv_sched_view *view)
 {
     pass->outstanding = 0;
     for (size_t i = 0; !view->takes_runs && i < view->num_running; i++) {
         const struct pkv_request *r = view->running[i];
-        pass->outstanding += pkv_cache_need(view->cache, &r->seq, NULL, positions_to_end(view, r));
+        pass->outstanding += need_to_end(view, r, NULL);
     }
 }
 
@@ -29,10 +36,7 @@ enum pkv_admit_verdict reserve_consider(const struct reserve_pass *pass,
                                         const struct pkv_sched_view *view,
                                         const struct pkv_candidate *c, uint64_t *need_blocks)
 {
-    uint32_t end = positions_to_end(view, c->request);
-    uint64_t need = view->takes_runs
-                        ? c->need_blocks
-                        : pkv_cache_need(view->cache, &c->request->seq, c->hit, end);
+    uint64_t need = view->takes_runs ? c->need_blocks : need_to_end(view, c->request, c->hit);
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
     *need_blocks = need + pass->outstanding;
@@ -44,6 +48,5 @@ void reserve_took(struct reserve_pass *pass, const struct pkv_sched_view *view,
 {
     if (view->takes_runs)
         return;
-    uint32_t end = positions_to_end(view, c->request);
-    pass->outstanding += pkv_cache_need(view->cache, &c->request->seq, NULL, end);
+    pass->outstanding += need_to_end(view, c->request, NULL);
 }

@@ -73,7 +73,7 @@ static int open_run(struct run *r, struct pkv_err *err)
 {
     const struct pkv_sched_config *sched = &r->scenario.sched;
     const struct pkv_metrics_config metrics = {
-        .block_size = sched->groups[0].block_size,
+        .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
         .num_gpu_blocks = sched->num_blocks + 1,
         .target_ttft_ns = r->scenario.target_ttft_ns,
         .target_itl_ns = r->scenario.target_itl_ns,

@@ -47,7 +47,7 @@ static void add_pool(struct page *p, const struct pkv_sched_config *c)
     struct pkv_text t = {0};
     add_counted(&t, c->num_blocks, "block");
     pkv_text_add(&t, " of ");
-    add_counted(&t, c->groups[0].block_size, "token");
+    add_counted(&t, pkv_groups_block_size(c->groups, c->num_groups), "token");
     if (c->has_null_block) {
         pkv_text_add(&t, " (num_gpu_blocks ");
         add_grouped(&t, (uint64_t)c->num_blocks + 1);
@@ -55,6 +55,16 @@ static void add_pool(struct page *p, const struct pkv_sched_config *c)
     }
     pkv_text_add(&t, c->prefix_cache ? ", prefix cache on" : ", prefix cache off");
     page_item(p, "pool", t.text ? t.text : "");
+    pkv_text_clear(&t);
+    for (uint32_t g = 0; g < c->num_groups; g++) {
+        pkv_text_fmt(&t, "%s%s", g ? ", " : "", pkv_group_name(&c->groups[g]));
+        if (c->groups[g].size > 0)
+            pkv_text_fmt(&t, " %u", c->groups[g].size);
+        if (c->groups[g].block_size != pkv_groups_block_size(c->groups, c->num_groups))
+            pkv_text_fmt(&t, " in blocks of %u", c->groups[g].block_size);
+    }
+    if (c->num_groups > 1 || c->groups[0].size > 0)
+        page_item(p, "KV groups", t.text ? t.text : "");
     p->text.failed |= t.failed;
     pkv_text_free(&t);
 }

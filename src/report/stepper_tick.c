@@ -178,7 +178,8 @@ static void take_waiting(struct tick *t, struct pkv_sched *sched)
             .num_tokens = r->seq.num_known_tokens,
             .num_preemptions = r->num_preemptions,
             .num_blocks = t->takes_runs ? pkv_sched_peak_blocks(sched, r)
-                                        : pkv_cache_blocks_for(cache, r->seq.num_known_tokens),
+                                        : pkv_cache_blocks_for(cache, r->seq.num_known_tokens,
+                                                               UINT64_MAX),
         };
     }
 }

@@ -26,6 +26,9 @@ static const char *const blocked_prefills[] = {
 static const char *const priority_victims[] = {
     [PKV_PRIORITY_VICTIM_VLLM] = "vllm", [PKV_PRIORITY_VICTIM_SAFE] = "safe", NULL
 };
+static const char *const chunk_ends[] = {
+    [PKV_CHUNK_END_FREE] = "free", [PKV_CHUNK_END_KEEP] = "keep", NULL
+};
 static const char *const oversized_ways[] = {
     [PKV_OVERSIZED_REJECT] = "reject", [PKV_OVERSIZED_WAIT] = "wait", NULL
 };

@@ -118,6 +118,8 @@ enum key_kind {
       FIELD(sched.blocked_prefill), WORDS(blocked_prefills), .standard = "stop")                \
     X(PRIORITY_VICTIM, "scheduler.priority_victim", .kind = KIND_WORD,                          \
       FIELD(sched.priority_victim), WORDS(priority_victims), .standard = "vllm")                \
+    X(CHUNK_END, "scheduler.chunk_end", .kind = KIND_WORD, FIELD(sched.chunk_end),              \
+      WORDS(chunk_ends), .standard = "free")                                                    \
     X(OVERSIZED, "scheduler.oversized", .kind = KIND_WORD, FIELD(sched.oversized),              \
       WORDS(oversized_ways), .standard = "reject")                                              \
     X(MAX_NUM_SEQS, "scheduler.max_num_seqs", .kind = KIND_U32, FIELD(sched.max_num_seqs),      \

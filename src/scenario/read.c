@@ -126,19 +126,6 @@ int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err)
     return key->required ? fail_missing(l, id, err) : 0;
 }
 
-/* A group's own block size stands above the general one of the same layer. */
-static int read_group_block_size(struct loader *l, struct pkv_err *err)
-{
-    const struct given *groups = &l->given[KEY_GROUPS];
-    struct value v = { .scenario = l->scenario, .key = KEY_BLOCK_SIZE, .source = KEY_BLOCK_SIZE };
-
-    if (groups->source == KEY_NONE || groups->layer < l->given[KEY_BLOCK_SIZE].layer)
-        return 0;
-    v.node = node_child(groups->node->children, "block_size");
-    v.shown = groups->shown;
-    return v.node ? value_read(&v, err) : 0;
-}
-
 /* Whose parameter is it, if not of a policy that was chosen? */
 static int fail_param(const struct loader *l, const struct param_given *p, struct pkv_err *err)
 {
@@ -281,17 +268,41 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+/* Some can do with one group of full attention only. */
+static int check_groups(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id layout[] = { KEY_GROUPS, KEY_LAYOUT, KEY_PRESET };
+    static const enum key_id admit[] = { KEY_GROUPS, KEY_ADMIT, KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    const struct pkv_policies *p = &c->policies;
+    char text[160];
+
+    if (c->num_groups == 1 && c->groups[0].ops == &pkv_group_full)
+        return 0;
+    if (p->layout->create) {
+        snprintf(text, sizeof(text), "layout: %s gives blocks in one piece and serves one group of "
+                 "full attention", p->layout->info.name);
+        return fail_at_given(l, layout, sizeof(layout) / sizeof(*layout), text, err);
+    }
+    if (p->admit->counts_tokens) {
+        snprintf(text, sizeof(text), "admit: %s reckons in tokens of one growing table and serves one "
+                 "group of full attention", p->admit->info.name);
+        return fail_at_given(l, admit, sizeof(admit) / sizeof(*admit), text, err);
+    }
+    return 0;
+}
+
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
 {
     for (int id = (int)first; id <= (int)last; id++)
         if (loader_read_key(l, (enum key_id)id, err) < 0)
             return -1;
-    if (first <= KEY_GROUPS && KEY_GROUPS <= last && read_group_block_size(l, err) < 0)
+    if (first <= KEY_GROUPS && KEY_GROUPS <= last && groups_read_block_sizes(l, err) < 0)
         return -1;
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0 || check_layout(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

@@ -96,8 +96,8 @@ static int want_null(const struct node *root, const char *key, const char *what,
 
     if (!node || node_is_null(node))
         return 0;
-    return node_fail(node, err, "%s: this version replays one full-attention group without "
-                     "speculation and async scheduling; %s", key, what);
+    return node_fail(node, err, "%s: this version replays logs without speculation and "
+                     "async scheduling; %s", key, what);
 }
 
 /* "trace": {"file", "rows", "step_ms", "tokens_per_hash_id"}, every one of them. */

@@ -139,7 +139,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_SPEEDUP:
         write_fraction(out, s->trace_options.speedup_num, s->trace_options.speedup_den);
         break;
-    case KIND_GROUPS:     pkv_text_add(out, "[{type: full}]"); break;
+    case KIND_GROUPS:     groups_write(out, &s->sched); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:

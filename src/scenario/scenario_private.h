@@ -8,6 +8,7 @@
 #ifndef PKV_SCENARIO_PRIVATE_H
 #define PKV_SCENARIO_PRIVATE_H
 
+#include "base/out.h"
 #include "pagedkv/policy.h"
 #include "pagedkv/scenario.h"
 #include "scenario/keys_private.h"
@@ -86,6 +87,8 @@ struct pkv_scenario *loader_make(struct loader *l, struct pkv_err *err);
 int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err);
 /* Does the value stand in the file, so that its paths start there? */
 bool loader_is_of_file(const struct given *said);
+/* Every group's block size, once the general one and the groups are read; do they fit together? */
+int groups_read_block_sizes(struct loader *l, struct pkv_err *err);
 /* Read the keys first .. last and look at what fits only together. */
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err);
 
@@ -125,6 +128,8 @@ int value_read_format(const struct value *v, struct pkv_err *err);
 int value_read_groups(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
 int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
+
+void groups_write(struct pkv_text *out, const struct pkv_sched_config *c);
 
 struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one full group */
 

@@ -1,46 +1,11 @@
 /*
- * value_list.c - the two values that are lists: KV groups and priorities.
+ * value_list.c - the value that is a list of numbers: priorities.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/units.h"
 #include "scenario/scenario_private.h"
-
-static int want_list(const struct value *v, const char *what, struct pkv_err *err)
-{
-    if (v->node->kind == NODE_LIST && v->node->children)
-        return 0;
-    return value_fail(v, err, "a list of %s belongs here", what);
-}
-
-/* One group of full attention. Its block size is read by the loader, which knows who said what. */
-int value_read_groups(const struct value *v, struct pkv_err *err)
-{
-    static const char *const known[] = { "type", "block_size" };
-    const struct node *group;
-    const struct node *type = NULL;
-
-    if (want_list(v, "groups, like [{type: full}],", err) < 0)
-        return -1;
-    group = v->node->children;
-    if (group->kind != NODE_MAP || !(type = node_child(group, "type")) ||
-        type->kind != NODE_SCALAR)
-        return node_fail(group, err, "%s: a group is a map with a type, like {type: full}",
-                         v->shown);
-    if (strcmp(type->text, "full") != 0)
-        return node_fail(type, err, "%s: type '%.40s' is not in this version; it replays one "
-                         "group of full attention", v->shown, type->text);
-    if (group->next)
-        return node_fail(group->next, err, "%s: this version replays one group of full attention",
-                         v->shown);
-    for (const struct node *child = group->children; child; child = child->next)
-        if (child != type && strcmp(child->key, "block_size") != 0)
-            return fail_unknown_word(v->shown, child, known, 2, err);
-    v->scenario->sched.groups[0].ops = &pkv_group_full;
-    v->scenario->sched.num_groups = 1;
-    return 0;
-}
 
 static int read_priority(const struct value *v, const struct node *node, int64_t *out,
                          struct pkv_err *err)
@@ -99,8 +64,9 @@ int value_read_priorities(const struct value *v, struct pkv_err *err)
     struct pkv_scenario_private *owned = s->private_;
     size_t num = 0;
 
-    if (want_list(v, "priorities, like [0, 1] or [{priority: 0, weight: 3}],", err) < 0)
-        return -1;
+    if (v->node->kind != NODE_LIST || !v->node->children)
+        return value_fail(v, err, "a list of priorities, like [0, 1] or [{priority: 0, weight: 3}], "
+                          "belongs here");
     for (const struct node *node = v->node->children; node; node = node->next)
         num++;
     owned->priorities = pkv_alloc(num, sizeof(*owned->priorities), err);

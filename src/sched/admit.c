@@ -77,7 +77,7 @@ static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct 
 {
     uint64_t end = sched_end_positions(s, r);
     end = end > num_positions ? end : num_positions;
-    uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;
+    uint64_t room = pkv_cache_room(s->cache);
     uint64_t positions = end < room ? end : room;
     if (positions < r->seq.num_known_tokens)
         positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;

@@ -41,6 +41,7 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
+    cache.keeps_chunk_end = config->chunk_end == PKV_CHUNK_END_KEEP;
     return pkv_cache_create(&cache, err);
 }
 
@@ -99,10 +100,15 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .num_blocks = config->num_blocks,
         .num_watermark_blocks = watermark_blocks(config),
         .max_model_len = s->max_model_len,
+        .max_step_tokens = s->max_budget,
+        .max_chunk_tokens = s->max_budget,
         .takes_runs = pkv_cache_takes_runs(s->cache),
         .prefix_cache = config->prefix_cache,
         .seed = config->seed,
     };
+    uint32_t threshold = config->long_prefill_token_threshold;
+    if (threshold && threshold < s->view.max_chunk_tokens)
+        s->view.max_chunk_tokens = threshold;
     return s;
 }
 
@@ -232,7 +238,9 @@ uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_reque
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
         positions = wanted > positions ? wanted : positions;
     }
-    return pkv_cache_blocks_for(s->cache, positions);
+    return pkv_cache_blocks_for(s->cache, positions, s->config.policies.admit->counts_budget
+                                                         ? s->view.max_step_tokens
+                                                         : s->view.max_chunk_tokens);
 }
 
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)

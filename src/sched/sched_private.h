@@ -19,10 +19,18 @@ struct bucket {
     size_t num;
 };
 
+/* Requests whose length is so many tokens more than a multiple of the block size are due. */
+struct steady_phase { uint32_t rest, num_taken; };
+#define MAX_DUE_PHASES 32u
+
 /* The requests that decode undisturbed; see steady.c. */
 struct steady {
     struct bucket *buckets;               /* [block_size], owned */
-    uint32_t block_size;
+    uint32_t block_size;                  /* or the least common multiple of the groups' */
+    bool is_off;                          /* blocks move at phases that do not come again */
+    bool is_plain;                        /* one group: due at phase 0, filled one before */
+    struct steady_phase due_phases[MAX_DUE_PHASES];   /* [num_due_phases], of others */
+    uint32_t num_due_phases;
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
     bool in_step;                         /* positions have grown, tokens not yet */

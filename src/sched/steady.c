@@ -11,6 +11,10 @@
  * identity). Both are known from the phase, (0 - base) modulo the block size, which never changes;
  * so there is a list for each phase. When a request will end is known as well, so ends are a heap.
  *
+ * With several KV groups, or a window, blocks are taken and left at more than one phase; these are
+ * listed once. What a group does has to come again after a period: the least common multiple of the
+ * block sizes. Otherwise nobody is steady.
+ *
  * This holds while every steady request comes before every other one in the order of running, the
  * budget covers all of them, and the blocks that are due are free. Otherwise all of them are taken
  * out and the step is walked request by request, which is the meaning of it all (grow.c). So they are
@@ -19,16 +23,39 @@
  * Whoever reads a steady request's counts refreshes them first. S6 recounts.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "sched/sched_private.h"
 
+/* Those at which a block is taken, leaves a window, or is filled; one too many when they are more than
+ * there is room for. */
+static void find_due_phases(struct pkv_sched *s)
+{
+    struct steady *t = &s->steady;
+    for (uint32_t rest = 0; rest < t->block_size && t->num_due_phases <= MAX_DUE_PHASES; rest++) {
+        struct steady_phase phase = {.rest = rest};
+        bool is_due = pkv_cache_moves_blocks(s->cache, rest, &phase.num_taken);
+        if (!is_due && !(t->visits_filled && rest + 1 == t->block_size))
+            continue;
+        if (t->num_due_phases < MAX_DUE_PHASES)
+            t->due_phases[t->num_due_phases] = phase;
+        t->num_due_phases++;
+    }
+}
+
 int steady_init(struct pkv_sched *s, struct pkv_err *err)
 {
     struct steady *t = &s->steady;
-    t->block_size = s->config.groups[0].block_size;
+    t->is_plain = pkv_cache_is_plain(s->cache);
+    t->block_size = pkv_cache_period(s->cache);
     t->visits_filled = s->config.prefix_cache &&
                        s->config.policies.publish->when == PKV_PUBLISH_ALLOC && t->block_size > 1;
+    if (!t->is_plain)
+        find_due_phases(s);
+    t->is_off = t->block_size == 0 || t->num_due_phases > MAX_DUE_PHASES;
+    if (t->is_off)
+        t->block_size = 1;
     t->buckets = pkv_alloc(t->block_size, sizeof(*t->buckets), err);
     return t->buckets ? 0 : -1;
 }
@@ -95,8 +122,12 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r)
 {
     struct steady *t = &s->steady;
     uint32_t computed = r->seq.num_computed_tokens;
-    if (t->hold_off > 0)
+    if (t->is_off || t->hold_off > 0)
         return;
+    if (pkv_cache_has_left_blocks(s->cache, &r->seq)) {
+        t->hold_off = 1;   /* nor may those behind it, who would then come first */
+        return;
+    }
     PKV_ASSERT(!r->steady.is_in && !t->in_step && computed + 1 == r->seq.num_known_tokens);
     r->steady.is_in = true;
     r->steady.base = computed - (uint32_t)t->clock;
@@ -152,10 +183,28 @@ bool steady_come_first(const struct pkv_sched *s)
     return true;
 }
 
+static const struct bucket *bucket_at(const struct steady *t, uint32_t rest)
+{
+    return &t->buckets[(t->clock + t->block_size - rest) % t->block_size];
+}
+
+/* Blocks that are taken in this step; those given back before are not counted on. */
+static uint64_t num_blocks_due(const struct pkv_sched *s)
+{
+    const struct steady *t = &s->steady;
+    uint64_t num = 0;
+    if (t->is_plain)
+        return t->buckets[t->clock % t->block_size].num;
+    for (uint32_t i = 0; i < t->num_due_phases; i++)
+        num += t->due_phases[i].num_taken *
+               bucket_at(t, t->due_phases[i].rest)->num;
+    return num;
+}
+
 bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks)
 {
     const struct steady *t = &s->steady;
-    *out_num_blocks = t->buckets[t->clock % t->block_size].num * s->config.num_groups;
+    *out_num_blocks = num_blocks_due(s);
     return t->num <= s->budget && steady_come_first(s);
 }
 
@@ -173,6 +222,28 @@ static size_t list_due(struct steady *t)
         t->due[num++] = *next;
         *next = (*next)->steady.next;
     }
+    return num;
+}
+
+static int by_admission(const void *a, const void *b)
+{
+    const struct pkv_request *const *x = a, *const *y = b;
+    return ((*x)->steady.admission > (*y)->steady.admission) -
+           ((*x)->steady.admission < (*y)->steady.admission);
+}
+
+/* The same where groups have phases of their own. */
+static size_t list_due_phases(struct steady *t)
+{
+    size_t num = 0, num_lists = 0;
+    for (uint32_t i = 0; i < t->num_due_phases; i++) {
+        struct pkv_request *r = bucket_at(t, t->due_phases[i].rest)->first;
+        num_lists += r != NULL;
+        for (; r; r = r->steady.next)
+            t->due[num++] = r;
+    }
+    if (num_lists > 1)
+        qsort(t->due, num, sizeof(struct pkv_request *), by_admission);
     return num;
 }
 
@@ -194,7 +265,7 @@ void steady_grow(struct pkv_sched *s, struct pkv_plan *plan)
         steady_leave_all(s, plan);
         return;
     }
-    size_t num_due = list_due(t);
+    size_t num_due = t->is_plain ? list_due(t) : list_due_phases(t);
     for (size_t i = 0; i < num_due; i++)
         grow_due(s, t->due[i]);
     pkv_cache_advance(s->cache, t->num - num_due);
@@ -219,9 +290,10 @@ static struct pkv_plan_entry entry_of(const struct pkv_sched *s, struct pkv_requ
         .samples = true,
     };
     bool in_pieces = s->config.policies.layout->create == NULL;
-    bool took_block = in_pieces && entry.first_position % s->steady.block_size == 0;
-    for (uint32_t g = 0; g < s->config.num_groups; g++)
+    for (uint32_t g = 0; g < s->config.num_groups; g++) {
+        bool took_block = in_pieces && pkv_cache_takes_block(s->cache, g, entry.first_position);
         entry.num_blocks_before[g] = seq->tables[g].num - took_block;
+    }
     return entry;
 }
 

@@ -2,10 +2,10 @@
  * model.h - the whole simulator once more, slow and obvious, to hold the fast one against.
  *
  * Every token is spelled out as (origin, position). A block's identity is the list of all tokens up
- * to its end, and two are equal when the lists are. Queues are linked lists that are walked; what
- * can be counted is counted again each time. Nothing is remembered from one look to the next. From
- * the product come two plain values, the request's specification and the configuration, and no
- * code: policies are known by their names.
+ * to its end, in an index of its group, and two are equal when the lists are. Queues are linked lists
+ * that are walked; what can be counted is counted again each time. Nothing is remembered from one
+ * look to the next. From the product come two plain values, the request's specification and the
+ * configuration, and no code: policies and kinds of KV are known by their names.
  *
  * Source of the rules: vllm/v1/core/sched/scheduler.py and vllm/v1/core/block_pool.py.
  */
@@ -45,6 +45,14 @@ enum model_publish {
 };
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
+enum model_group_kind {
+    MODEL_GROUP_FULL, MODEL_GROUP_SLIDING, MODEL_GROUP_CHUNKED, MODEL_GROUP_STATE
+};
+struct model_group {
+    enum model_group_kind kind;
+    uint32_t block_size, size;       /* size: window, chunk, blocks of a state */
+};
+
 /* max_... and ..._threshold: UINT32_MAX = without limit. */
 struct model_config {
     enum model_order order;
@@ -70,7 +78,11 @@ struct model_config {
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
     uint64_t seed;
-    uint32_t block_size, num_blocks, num_watermark_blocks;
+    struct model_group groups[PKV_MAX_GROUPS];
+    uint32_t num_groups;
+    uint32_t unit, align;            /* see model_groups_finish_config() */
+    bool keeps_chunk_end;            /* chunk_end: keep */
+    uint32_t num_blocks, num_watermark_blocks;
     uint32_t first_block_id;         /* as printed: 1 where a null block comes before */
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
     struct pkv_step_time step_time;
@@ -80,6 +92,10 @@ struct model_config {
     int64_t log_step_ns;             /* step number of a log line = time / this */
     bool log_blocks;                 /* log queues, block ids and evictions too */
 };
+
+/* Once the groups are known: the largest unit that divides their block sizes, and the first length
+ * that all of them divide. */
+void model_groups_finish_config(struct model_config *config);
 
 /* Take over a scheduler's configuration, policies by name. What goes on in time is left alone. */
 void model_config_read(struct model_config *out, const struct pkv_sched_config *sched);
@@ -121,8 +137,9 @@ struct model_request {
     struct model_tenant *tenant;     /* borrowed */
     struct model_token *text;        /* [1 + num_known], owned */
     uint32_t num_known, num_computed, num_highest;
-    struct model_block **table;      /* [num_table], owned; borrowed blocks */
-    uint32_t num_table;
+    struct model_block **table[PKV_MAX_GROUPS];   /* [num_table], owned; borrowed blocks or NULL */
+    uint32_t num_table[PKV_MAX_GROUPS];
+    uint32_t num_hashed[PKV_MAX_GROUPS];     /* leading blocks that were looked at for hashing */
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;

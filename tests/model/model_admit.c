@@ -12,8 +12,7 @@
 
 struct candidate {
     struct model_request *request;
-    struct model_block **hit;        /* [num_hit] */
-    uint32_t num_hit, num_unheld;
+    struct model_hit hit;
     uint32_t num_tokens;
     uint32_t positions;              /* after this step */
 };
@@ -31,12 +30,41 @@ static uint64_t positions_to_end(const struct model *m, const struct model_reque
     return told > r->num_known ? told : r->num_known;
 }
 
-/* Free blocks it takes to bring the candidate to so many positions. */
-static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions)
+/* Free blocks it takes to bring the candidate to so many positions, in steps of so many tokens. */
+static uint64_t blocks_needed(const struct model *m, const struct candidate *c, uint64_t positions,
+                              uint64_t step_tokens)
 {
-    uint32_t wanted = model_blocks_for(m, positions);
+    uint64_t sum = c->hit.num_unheld;
 
-    return (wanted > c->num_hit ? wanted - c->num_hit : 0) + (uint64_t)c->num_unheld;
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        uint64_t wanted = model_most_blocks(m, g, positions, step_tokens);
+
+        sum += wanted > c->hit.num[g] ? wanted - c->hit.num[g] : 0;
+    }
+    return sum;
+}
+
+/* Tokens of one step of one request, at most. */
+static uint64_t longest_chunk(const struct model *m)
+{
+    uint64_t budget = m->config.max_num_batched_tokens;
+
+    return budget < m->config.long_prefill_token_threshold
+        ? budget : m->config.long_prefill_token_threshold;
+}
+
+/* Blocks that it may come to hold at once beyond those of `held` that are not null. */
+static uint64_t more_to_come(const struct model *m, const struct model_request *r,
+                             const uint32_t *num_held)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        uint64_t most = model_most_blocks(m, g, positions_to_end(m, r), longest_chunk(m));
+
+        sum += most > num_held[g] ? most - num_held[g] : 0;
+    }
+    return sum;
 }
 
 /* Blocks that the running may still take until they have said all they may. */
@@ -45,9 +73,12 @@ static uint64_t blocks_promised(const struct model *m)
     uint64_t sum = 0;
 
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t wanted = model_blocks_for(m, positions_to_end(m, r));
+        uint32_t num_held[PKV_MAX_GROUPS] = { 0 };
 
-        sum += wanted > r->num_table ? wanted - r->num_table : 0;
+        for (uint32_t g = 0; g < m->config.num_groups; g++)
+            for (uint32_t i = 0; i < r->num_table[g]; i++)
+                num_held[g] += r->table[g][i] != NULL;
+        sum += more_to_come(m, r, num_held);
     }
     return sum;
 }
@@ -96,14 +127,14 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
     for (size_t i = 0; i < m->num_entries; i++) {
         const struct model_entry *e = &m->entries[i];
         const struct model_request *r = e->request;
-        double taken = (double)model_blocks_for(m, e->num_tokens) * m->config.block_size;
+        double taken = (double)model_table_length(m, 0, e->num_tokens) * m->config.groups[0].block_size;
         int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
 
         if (!e->admitted)
             continue;
         most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
         sum += taken + (e->first + e->num_tokens == r->num_known ? (double)most : 0) +
-               m->config.block_size;
+               m->config.groups[0].block_size;
         *taken_back += taken;
     }
     return sum;
@@ -111,14 +142,23 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
 
 static bool passes_ratio(const struct model *m, const struct candidate *c, uint64_t free)
 {
-    double size = m->config.block_size, taken_back;
+    double size = m->config.groups[0].block_size, taken_back;
     double aside = tokens_set_aside(m, &taken_back);
-    double asked = c->request->num_known - c->num_hit * size +
+    double asked = c->request->num_known - c->hit.num_tokens +
                    (double)tokens_to_come(m, c->request) + size;
 
     if (m->running == NULL)
-        return blocks_needed(m, c, c->request->num_known) <= free;
-    return asked < ((double)free - c->num_unheld) * size + taken_back - aside;
+        return blocks_needed(m, c, c->request->num_known, UINT32_MAX) <= free;
+    return asked < ((double)free - c->hit.num_unheld) * size + taken_back - aside;
+}
+
+static uint64_t blocks_reserved(const struct model *m, const struct candidate *c)
+{
+    uint32_t num_held[PKV_MAX_GROUPS];
+
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        num_held[g] = c->hit.num[g] - c->hit.num_null[g];
+    return more_to_come(m, c->request, num_held) + c->hit.num_unheld;
 }
 
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
@@ -130,7 +170,8 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
     case MODEL_ADMIT_FIRST_CHUNK:
         return need + spare <= free;
     case MODEL_ADMIT_WHOLE_PROMPT:
-        return need + spare <= free && blocks_needed(m, c, r->num_known) + spare <= free;
+        return need + spare <= free &&
+               blocks_needed(m, c, r->num_known, m->config.max_num_batched_tokens) + spare <= free;
     case MODEL_ADMIT_FUTURE_PEAK:
         return need <= free &&
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
@@ -143,8 +184,7 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
             return false;
         /* fall through */
     case MODEL_ADMIT_RESERVE_MAX:
-        return need <= free &&
-               blocks_needed(m, c, positions_to_end(m, r)) + blocks_promised(m) <= free;
+        return need <= free && blocks_reserved(m, c) + blocks_promised(m) <= free;
     }
     abort();
 }
@@ -154,9 +194,8 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     const struct model_request *r = c->request;
     uint64_t need, free = model_count_free(m);
 
-    c->num_hit = model_find_prefix(m, r, c->hit);
-    c->num_unheld = model_count_unheld(c->hit, c->num_hit);
-    c->num_tokens = r->num_known - c->num_hit * m->config.block_size;
+    model_find_prefix(m, r, &c->hit);
+    c->num_tokens = r->num_known - c->hit.num_tokens;
     if (c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
     if (c->num_tokens > budget) {
@@ -164,8 +203,8 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
     }
-    c->positions = c->num_hit * m->config.block_size + c->num_tokens;
-    need = blocks_needed(m, c, c->positions);
+    c->positions = c->hit.num_tokens + c->num_tokens;
+    need = blocks_needed(m, c, c->positions, UINT32_MAX);
     if (passes(m, c, need, free))
         return ANSWER_YES;
     if (m->config.admit == MODEL_ADMIT_STATIC_BATCH && somebody_has_a_token(m))
@@ -195,8 +234,7 @@ static void count_look_up(struct model *m, struct model_request *r, uint32_t num
 static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
-    uint32_t num_hit_tokens = c->num_hit * m->config.block_size;
-    uint32_t wanted = model_blocks_for(m, c->positions);
+    uint32_t num_hit_tokens = c->hit.num_tokens;
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
@@ -207,10 +245,12 @@ static void take(struct model *m, const struct candidate *c)
     m->entries[m->num_entries++] = (struct model_entry){
         .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
         .resumed = r->was_preempted, .num_hit = num_hit_tokens };
-    for (uint32_t i = 0; i < c->num_hit; i++)
-        model_hold(m, r, c->hit[i]);
-    while (r->num_table < wanted)
-        model_take_new(m, r);
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        for (uint32_t i = 0; i < c->hit.num[g]; i++)
+            model_hold(m, r, g, c->hit.blocks[g][i]);
+        r->num_hashed[g] = c->hit.num[g];
+    }
+    model_take_all(m, r, c->positions);
     if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, c->positions);
     r->num_computed = num_hit_tokens;
@@ -305,7 +345,7 @@ void model_admit(struct model *m, uint32_t *budget)
     size_t num = model_num_waiting(m);
     struct walk w = { .refused = model_alloc(num, sizeof *w.refused),
                       .aside = model_alloc(num, sizeof *w.aside) };
-    struct candidate c = { .hit = model_alloc(m->config.num_blocks, sizeof *c.hit) };
+    struct candidate c = { .num_tokens = 0 };
     struct model_request *next;
     bool is_shut = is_latched(m);
 
@@ -325,7 +365,7 @@ void model_admit(struct model *m, uint32_t *budget)
         m->num_passes++;
         model_miss(m, 1);
     }
-    free(c.hit);
+    model_hit_finish(&c.hit);
     free(w.refused);
     free(w.aside);
 }

@@ -68,8 +68,9 @@ static uint32_t num_own_blocks(const struct model_request *r)
 {
     uint32_t num = 0;
 
-    for (uint32_t i = 0; i < r->num_table; i++)
-        num += r->table[i]->num_holders == 1;
+    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+        for (uint32_t i = 0; i < r->num_table[g]; i++)
+            num += r->table[g][i] != NULL && r->table[g][i]->num_holders == 1;
     return num;
 }
 
@@ -119,7 +120,7 @@ static struct rank rank_of(const struct model *m, const struct model_request *r,
         rank = (struct rank){ -(int64_t)num_computed(m, r), 0, -place };
         break;
     case MODEL_PREEMPT_MOST_BLOCKS:
-        rank.first = r->num_table;
+        rank.first = model_num_held(r);
         break;
     case MODEL_PREEMPT_LARGEST_REMAINING:
         rank.first = allowed(r) - (int64_t)r->num_emitted;
@@ -181,7 +182,7 @@ static uint64_t blocks_after(const struct model *m, const struct model_request *
 
     if (steps > num_to_come(m, r))
         return 0;
-    return (positions + m->config.block_size - 1) / m->config.block_size;
+    return model_most_blocks_of_all(m, positions, 1);
 }
 
 /* Step by step until everybody has ended. */

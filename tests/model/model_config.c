@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_private.h"
 #include "model_private.h"
 
 /* Place of a word in a list; a word the model does not know ends the test. */
@@ -75,7 +76,14 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
     out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
     out->seed = s->seed;
-    out->block_size = s->groups[0].block_size;
+    out->num_groups = s->num_groups;
+    for (uint32_t g = 0; g < s->num_groups; g++)
+        out->groups[g] = (struct model_group){
+            (enum model_group_kind)WORD(s->groups[g].ops->name, "full", "sliding",
+                                        "chunked", "state"),
+            s->groups[g].block_size, s->groups[g].size };
+    out->keeps_chunk_end = s->chunk_end == PKV_CHUNK_END_KEEP;
+    model_groups_finish_config(out);
     out->num_blocks = s->num_blocks;
     out->first_block_id = 1;
     out->num_watermark_blocks =

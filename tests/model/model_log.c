@@ -74,18 +74,33 @@ static void add_scheduled(struct model *m)
     add(m, "],");
 }
 
+static void add_table(struct model *m, const struct model_entry *e, uint32_t g, uint32_t end)
+{
+    const char *comma = "";
+
+    add(m, "%s[", g > 0 ? "," : "");
+    for (uint32_t i = e->num_blocks_before[g]; i < end; i++, comma = ",") {
+        const struct model_block *block = e->request->table[g][i];
+
+        add(m, "%s%u", comma, block != NULL ? block->id + m->config.first_block_id : 0);
+    }
+    add(m, "]");
+}
+
 /* Tables are given back at a request's end, but the list of blocks itself is still there. */
 static void add_blocks(struct model *m, const struct model_entry *e, const char **comma)
 {
-    uint32_t end = model_blocks_for(m, (uint64_t)e->first + e->num_tokens);
+    uint64_t positions = (uint64_t)e->first + e->num_tokens;
+    bool got = false;
 
-    if (end <= e->num_blocks_before)
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        got = got || model_table_length(m, g, positions) > e->num_blocks_before[g];
+    if (!got)
         return;
-    add(m, "%s\"%s\":[[", *comma, e->request->id);
-    for (uint32_t i = e->num_blocks_before; i < end; i++)
-        add(m, "%s%u", i > e->num_blocks_before ? "," : "",
-            e->request->table[i]->id + m->config.first_block_id);
-    add(m, "]]");
+    add(m, "%s\"%s\":[", *comma, e->request->id);
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        add_table(m, e, g, model_table_length(m, g, positions));
+    add(m, "]");
     *comma = ",";
 }
 
@@ -124,9 +139,9 @@ void model_write_line(struct model *m)
         add_queue(m, "waiting", m->waiting);
         add_queue(m, "running", m->running);
     }
-    add(m, "\"n_waiting\":%zu,\"n_running\":%zu,\"preempt_total\":%llu,\"cached_blocks\":%u",
+    add(m, "\"n_waiting\":%zu,\"n_running\":%zu,\"preempt_total\":%llu,\"cached_blocks\":%zu",
         model_num_waiting(m), model_num_running(m), (unsigned long long)m->totals.preemptions,
-        HASH_COUNT(m->index));
+        model_count_keys(m));
     if (m->config.log_blocks)
         add_all_blocks(m);
     add(m, "}");

@@ -14,8 +14,11 @@
 #include <utlist.h>
 #pragma GCC diagnostic pop
 
-/* All tokens up to the end of a block, and the blocks that hold just that, oldest first. */
+/* All tokens up to the end of a block of a group, and the blocks that hold just that, oldest first;
+ * or up to the end of a prompt, and how many blocks have that as their second identity. */
 struct model_key {
+    uint32_t group;
+    size_t num_second;
     struct model_token *tokens;      /* [num_tokens], owned */
     size_t num_tokens;
     struct model_block *blocks;      /* list through same_prev, same_next */
@@ -25,7 +28,7 @@ struct model_key {
 struct model_block {
     uint32_t id;
     uint32_t num_holders;
-    struct model_key *key;           /* NULL = no identity */
+    struct model_key *key, *second;  /* NULL = no identity */
     struct model_block *prev, *next;             /* in the free queue */
     struct model_block *same_prev, *same_next;   /* in key->blocks */
 };
@@ -33,7 +36,7 @@ struct model_block {
 /* One scheduled request. */
 struct model_entry {
     struct model_request *request;
-    uint32_t num_tokens, first, num_blocks_before;
+    uint32_t num_tokens, first, num_blocks_before[PKV_MAX_GROUPS];
     bool admitted, resumed;
     uint32_t num_hit;
 };
@@ -44,7 +47,7 @@ struct model {
     size_t num_specs, num_arrived;
     struct model_block *blocks;      /* [num_blocks], owned */
     struct model_block *free;        /* head is taken first */
-    struct model_key *index;
+    struct model_key *index[PKV_MAX_GROUPS];
     struct model_request *requests;  /* [num_specs], owned; index = place in specs */
     struct model_request *waiting, *running;     /* lists, first to last */
     struct model_tenant *tenants;    /* [num_tenants], owned; room for num_specs */
@@ -86,12 +89,24 @@ void model_blocks_init(struct model *m);
 void model_blocks_finish(struct model *m);
 uint32_t model_count_free(const struct model *m);
 uint32_t model_count_cached_free(const struct model *m);
-/* The longest run of blocks that hold the beginning of r's known tokens but the last one. */
-uint32_t model_find_prefix(const struct model *m, const struct model_request *r,
-                           struct model_block **out);
-uint32_t model_count_unheld(struct model_block *const *blocks, uint32_t num);
-void model_hold(struct model *m, struct model_request *r, struct model_block *block);
-void model_take_new(struct model *m, struct model_request *r);
+/* The longest beginning of r's known tokens but the last one for which every group finds what it
+ * needs: its length in tokens. Blocks go to out, NULL for those not needed, and their number. */
+struct model_hit {
+    uint32_t num_tokens, num_unheld;
+    uint32_t num[PKV_MAX_GROUPS], num_null[PKV_MAX_GROUPS];
+    struct model_block **blocks[PKV_MAX_GROUPS];   /* [num], owned */
+};
+void model_find_prefix(const struct model *m, const struct model_request *r,
+                       struct model_hit *out);
+void model_hit_finish(struct model_hit *hit);
+/* Give back what no later token looks at. */
+void model_trim(struct model *m, struct model_request *r);
+/* block NULL = not needed. */
+void model_hold(struct model *m, struct model_request *r, uint32_t g, struct model_block *block);
+void model_take_new(struct model *m, struct model_request *r, uint32_t g);
+/* Bring every table to its length for so many positions, one group after another. */
+void model_take_all(struct model *m, struct model_request *r, uint64_t num_positions);
+size_t model_count_keys(const struct model *m);
 /* Enter all full blocks below num_tokens. */
 void model_publish(struct model *m, struct model_request *r, uint32_t num_tokens);
 /* Forget the identity of blocks that are not wholly below num_tokens. */
@@ -99,8 +114,19 @@ void model_unpublish(struct model *m, struct model_request *r, uint32_t num_toke
 uint32_t model_release(struct model *m, struct model_request *r);
 uint64_t model_count_stored(const struct model *m);
 
+/* model_groups.c */
+uint32_t model_num_out(const struct model *m, const struct model_request *r, uint32_t g);
+uint32_t model_first_needed(const struct model_group *group, uint64_t end);
+bool model_is_useful(const struct model *m, uint32_t g, uint32_t index);
+uint32_t model_table_length(const struct model *m, uint32_t g, uint64_t num_positions);
+/* The most blocks at once on the way to so many positions; step_tokens UINT32_MAX = any number. */
+uint64_t model_most_blocks(const struct model *m, uint32_t g, uint64_t num_positions,
+                           uint64_t step_tokens);
+uint64_t model_most_blocks_of_all(const struct model *m, uint64_t num_positions,
+                                  uint64_t step_tokens);
+uint32_t model_num_held(const struct model_request *r);
+
 /* model_step.c */
-uint32_t model_blocks_for(const struct model *m, uint64_t num_positions);
 void model_schedule(struct model *m);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);

@@ -19,12 +19,15 @@ bool model_ranks(const struct model *m)
            m->config.order == MODEL_ORDER_VTC;
 }
 
+/* In tokens. */
 static uint32_t num_hit(const struct model *m, const struct model_request *r)
 {
-    struct model_block **hit = model_alloc(m->config.num_blocks, sizeof *hit);
-    uint32_t num = model_find_prefix(m, r, hit);
+    struct model_hit hit = { 0 };
+    uint32_t num;
 
-    free(hit);
+    model_find_prefix(m, r, &hit);
+    num = hit.num_tokens;
+    model_hit_finish(&hit);
     return num;
 }
 
@@ -47,10 +50,10 @@ static bool goes_last(const struct model *m, const struct model_request *r)
 {
     int64_t enough = m->config.in_batch_tokens;
 
-    if (enough == 0 || (int64_t)num_hit(m, r) * m->config.block_size > enough)
+    if (enough == 0 || (int64_t)num_hit(m, r) > enough)
         return false;
     for (const struct model_request *w = m->waiting; w != r; w = w->next)
-        if ((int64_t)num_hit(m, w) * m->config.block_size <= enough &&
+        if ((int64_t)num_hit(m, w) <= enough &&
             num_shared(w, r) >= enough && !goes_last(m, w))
             return true;
     return false;
@@ -63,24 +66,24 @@ static int64_t lpm_rank(const struct model *m, const struct model_request *r)
         return 0;
     if (goes_last(m, r))
         return SHARES;
-    return -(int64_t)num_hit(m, r) * m->config.block_size - m->config.aging_tokens * r->num_missed;
+    return -(int64_t)num_hit(m, r) - m->config.aging_tokens * r->num_missed;
 }
 
 /* --- the tree of those waiting --------------------------------------------------------------- */
 
 struct leaf {
     struct model_request *request;
-    uint32_t num_blocks;             /* found */
+    uint32_t num_units;              /* found */
     bool done;
 };
 
-/* Leaves that lie under the same node as l, `depth` blocks down. */
+/* Leaves that lie under the same node as l, `depth` units down. */
 static bool is_with(const struct model *m, const struct leaf *a, const struct leaf *l,
                     uint32_t depth)
 {
-    return a->num_blocks >= depth && l->num_blocks >= depth &&
+    return a->num_units >= depth && l->num_units >= depth &&
            (a == l || depth == 0 ||
-            num_shared(a->request, l->request) >= depth * m->config.block_size) &&
+            num_shared(a->request, l->request) >= depth * m->config.unit) &&
            (depth > 0 || !a->done);
 }
 
@@ -94,7 +97,7 @@ static size_t weight(const struct model *m, const struct leaf *leaves, size_t nu
     return sum;
 }
 
-/* The node `depth` blocks down that l lies under: its heaviest child first, itself last. Leaves are
+/* The node `depth` units down that l lies under: its heaviest child first, itself last. Leaves are
  * in the order of arrival. */
 static void walk_node(const struct model *m, struct leaf *leaves, size_t num, const struct leaf *l,
                       uint32_t depth, int64_t *rank)
@@ -104,7 +107,7 @@ static void walk_node(const struct model *m, struct leaf *leaves, size_t num, co
         size_t most = 0;
 
         for (size_t i = 0; i < num; i++) {
-            if (leaves[i].done || leaves[i].num_blocks <= depth ||
+            if (leaves[i].done || leaves[i].num_units <= depth ||
                 (depth > 0 && !is_with(m, &leaves[i], l, depth)))
                 continue;
             if (weight(m, leaves, num, &leaves[i], depth + 1) > most) {
@@ -117,7 +120,7 @@ static void walk_node(const struct model *m, struct leaf *leaves, size_t num, co
         walk_node(m, leaves, num, child, depth + 1, rank);
     }
     for (size_t i = 0; i < num; i++)
-        if (!leaves[i].done && leaves[i].num_blocks == depth &&
+        if (!leaves[i].done && leaves[i].num_units == depth &&
             (depth == 0 || is_with(m, &leaves[i], l, depth))) {
             leaves[i].done = true;
             leaves[i].request->rank = (*rank)++;
@@ -209,7 +212,7 @@ static struct leaf *list_waiting(const struct model *m, size_t num)
     for (size_t i = 0; i < m->num_arrived; i++)
         for (struct model_request *r = m->waiting; r != NULL; r = r->next)
             if (r == &m->requests[i])
-                leaves[n++] = (struct leaf){ r, num_hit(m, r), false };
+                leaves[n++] = (struct leaf){ r, num_hit(m, r) / m->config.unit, false };
     return leaves;
 }
 

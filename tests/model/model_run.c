@@ -48,7 +48,8 @@ void model_destroy(struct model *m)
     for (size_t i = 0; i < m->num_arrived; i++) {
         free(m->requests[i].id);
         free(m->requests[i].text);
-        free(m->requests[i].table);
+        for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+            free(m->requests[i].table[g]);
     }
     free(m->requests);
     free(m->tenants);
@@ -95,7 +96,9 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->output_origin = spec->content.output_origin;
     r->output_first = spec->content.output_first;
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
-    r->table = model_alloc(m->config.num_blocks, sizeof(struct model_block *));
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        r->table[g] = model_alloc(model_table_length(m, g, (uint64_t)r->num_prompt + r->num_output),
+                                  sizeof(struct model_block *));
     spell_out(r, &spec->content);
 }
 
@@ -105,7 +108,7 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
     uint64_t positions = (uint64_t)r->num_prompt + r->num_output - 1;
-    uint32_t whole = r->num_prompt;
+    uint32_t whole = r->num_prompt, step = c->max_num_batched_tokens;
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
@@ -114,10 +117,12 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
         positions = r->num_prompt + allowed - 1;
     if (positions > c->max_model_len - 1)
         positions = c->max_model_len - 1;
-    if (model_blocks_for(m, positions) > c->num_blocks)
-        return true;
     if (whole > c->long_prefill_token_threshold)
         whole = c->long_prefill_token_threshold;
+    if (step > c->long_prefill_token_threshold && c->admit != MODEL_ADMIT_WHOLE_PROMPT)
+        step = c->long_prefill_token_threshold;   /* the gate counts a whole budget */
+    if (model_most_blocks_of_all(m, positions, step) > c->num_blocks)
+        return true;
     return !c->chunked_prefill && whole > c->max_num_batched_tokens;
 }
 

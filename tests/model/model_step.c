@@ -7,13 +7,6 @@
 
 #include "model_private.h"
 
-uint32_t model_blocks_for(const struct model *m, uint64_t num_positions)
-{
-    uint64_t size = m->config.block_size;
-
-    return (uint32_t)((num_positions + size - 1) / size);
-}
-
 /* Does w, who waits already, stay before r? Those put at the front stay before everybody, those put
  * at the tail past an order of priorities behind everybody. */
 static bool stays_before(const struct model *m, const struct model_request *w,
@@ -99,17 +92,26 @@ static uint32_t tokens_wanted(const struct model *m, const struct model_request 
     return num < budget ? num : budget;
 }
 
-static void give_tokens(struct model *m, struct model_request *r, uint32_t num, uint32_t wanted)
+static void give_tokens(struct model *m, struct model_request *r, uint32_t num)
 {
     uint32_t end = r->num_computed + num;
+    struct model_entry *entry = &m->entries[m->num_entries++];
 
-    m->entries[m->num_entries++] = (struct model_entry){
-        .request = r, .num_tokens = num, .first = r->num_computed,
-        .num_blocks_before = r->num_table };
-    while (r->num_table < wanted)
-        model_take_new(m, r);
+    *entry = (struct model_entry){ .request = r, .num_tokens = num, .first = r->num_computed };
+    memcpy(entry->num_blocks_before, r->num_table, sizeof r->num_table);
+    model_take_all(m, r, end);
     if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, end < r->num_known ? end : r->num_known);
+}
+
+static uint32_t blocks_wanted(const struct model *m, const struct model_request *r,
+                              uint64_t num_positions)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        sum += model_table_length(m, g, num_positions) - r->num_table[g];
+    return sum;
 }
 
 /* Who takes part in a walk over the running. */
@@ -136,11 +138,12 @@ static bool comes_before(const struct model_request *a, const struct model_reque
 static bool grow(struct model *m, struct model_request *r, uint32_t num, enum part part,
                  uint32_t *budget, size_t *index)
 {
-    uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+    uint32_t wanted;
 
-    while (wanted > r->num_table && wanted - r->num_table > model_count_free(m)) {
-        struct model_request *victim =
-            model_pick_victim(m, r, wanted - r->num_table - model_count_free(m));
+    model_trim(m, r);
+    wanted = blocks_wanted(m, r, (uint64_t)r->num_computed + num);
+    while (wanted > model_count_free(m)) {
+        struct model_request *victim = model_pick_victim(m, r, wanted - model_count_free(m));
 
         if (victim == NULL)
             return true;
@@ -151,7 +154,7 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, enum pa
         if (victim == r)
             return false;
     }
-    give_tokens(m, r, num, wanted);
+    give_tokens(m, r, num);
     *budget -= num;
     return true;
 }
@@ -174,12 +177,12 @@ static uint64_t count_short(const struct model *m, enum part part, uint64_t budg
     *grower = NULL;
     for (struct model_request *r = m->running; r != NULL; r = r->next) {
         uint32_t num = tokens_wanted(m, r, (uint32_t)budget);
-        uint32_t wanted = model_blocks_for(m, (uint64_t)r->num_computed + num);
+        uint32_t wanted = blocks_wanted(m, r, (uint64_t)r->num_computed + num);
 
         if (num == 0 || !takes_part(r, part))
             continue;
         budget -= num;
-        sum += wanted > r->num_table ? wanted - r->num_table : 0;
+        sum += wanted;
         if (sum > free && *grower == NULL)
             *grower = r;
     }

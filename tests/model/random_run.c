@@ -113,14 +113,40 @@ static void draw_policies(struct random_run *run)
     run->sched.seed = next(run);
 }
 
+/* Half of the runs have one group of full attention, as most models do. Sizes are often equal. */
+static void draw_groups(struct random_run *run)
+{
+    static const struct pkv_group_ops *const kinds[] = {
+        &pkv_group_full, &pkv_group_full, &pkv_group_full, &pkv_group_sliding, &pkv_group_sliding,
+        &pkv_group_sliding, &pkv_group_chunked, &pkv_group_chunked, &pkv_group_state };
+    struct pkv_sched_config *c = &run->sched;
+    uint32_t size = between(run, 1, 8);
+    bool equal = chance(run, 50);
+
+    c->num_groups = chance(run, 50) ? 1 : between(run, 1, 3);
+    for (uint32_t g = 0; g < c->num_groups; g++) {
+        struct pkv_group_config *group = &c->groups[g];
+
+        *group = (struct pkv_group_config){ .ops = &pkv_group_full, .block_size = size };
+        if (c->num_groups > 1 || chance(run, 15))
+            group->ops = kinds[below(run, 9)];
+        if (!equal)
+            group->block_size = chance(run, 70) ? 1u << below(run, 4) : between(run, 1, 6);
+        if (group->ops == &pkv_group_state)
+            group->size = between(run, 1, 2);
+        else if (group->ops != &pkv_group_full)
+            group->size = between(run, 1, chance(run, 50) ? 12 : 40);
+    }
+}
+
 static void draw_config(struct random_run *run)
 {
     static const double watermarks[] = { 0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.6 };
     struct pkv_sched_config *c = &run->sched;
 
     c->num_blocks = between(run, 3, chance(run, 50) ? 10 : 40);
-    c->num_groups = 1;
-    c->groups[0] = (struct pkv_group_config){ &pkv_group_full, between(run, 1, 8) };
+    draw_groups(run);
+    c->chunk_end = chance(run, 50) ? PKV_CHUNK_END_FREE : PKV_CHUNK_END_KEEP;
     c->prefix_cache = chance(run, 75);
     c->has_null_block = chance(run, 50);
     c->max_num_seqs = chance(run, 50) ? 0 : between(run, 1, 6);
@@ -252,6 +278,9 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     run->state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     draw_policies(run);
     draw_config(run);
+    if (run->sched.policies.admit->counts_tokens &&
+        (run->sched.num_groups > 1 || run->sched.groups[0].ops != &pkv_group_full))
+        choose(run, PKV_CHOICE_ADMIT, "whole_prompt");
     draw_step_time(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
@@ -294,8 +323,13 @@ void random_run_print(const struct random_run *run)
            c->policies.params[PKV_CHOICE_ON_BLOCKED][0], c->policies.params[PKV_CHOICE_MIX][0],
            c->policies.params[PKV_CHOICE_ORDER][0], c->policies.params[PKV_CHOICE_ORDER][1],
            c->policies.params[PKV_CHOICE_ORDER][2]);
-    printf("#   %u blocks of %u, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
-           "max_model_len %u\n", c->num_blocks, c->groups[0].block_size, c->has_null_block,
+    printf("#   groups:");
+    for (uint32_t g = 0; g < c->num_groups; g++)
+        printf(" {%s %u, blocks of %u}", pkv_group_name(&c->groups[g]), c->groups[g].size,
+               c->groups[g].block_size);
+    printf(", chunk end %s\n", c->chunk_end == PKV_CHUNK_END_KEEP ? "keep" : "free");
+    printf("#   %u blocks, null block %d, prefix cache %d, seqs %u, budget %u, threshold %u, "
+           "max_model_len %u\n", c->num_blocks, c->has_null_block,
            c->prefix_cache, c->max_num_seqs, c->max_num_batched_tokens,
            c->long_prefill_token_threshold, c->max_model_len);
     printf("#   chunked %d, watermark %g, unhashed to %s, blocked prefill %s, victim %s, "
