@@ -331,6 +331,31 @@ START_TEST(a_window_decodes_by_phase)
 }
 END_TEST
 
+/* Blocks of 1 and of 40 tokens: at each of 40 lengths a block is taken, more than are listed, so each
+ * step is walked; what all need together is then counted without them. */
+START_TEST(too_many_phases_are_walked)
+{
+    struct pkv_sched_config config = base_config(64);
+    struct pkv_sched *sched;
+
+    config.groups[0] = (struct pkv_group_config)FULL(1);
+    config.groups[1] = (struct pkv_group_config)FULL(40);
+    config.num_groups = 2;
+    set(&config, PKV_CHOICE_GROW, "whole_batch");
+    sched = make_sched(&config);
+    add(sched, 0, 9, 35, 0);
+    step(sched);
+    for (uint32_t p = 10; p < 43; p++) {
+        ck_assert_uint_eq(step(sched)->num_steady, 0);
+        expect_sched_sound(sched);
+        ck_assert_uint_eq(num_used(sched), p + (p > 40 ? 2 : 1));
+    }
+    step(sched);
+    ck_assert_uint_eq(num_used(sched), 0);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("groups");
@@ -351,6 +376,7 @@ int main(void)
     tcase_add_test(tests, a_request_that_can_never_fit);
     tcase_add_test(tests, what_may_still_come_beside_null_blocks);
     tcase_add_test(tests, a_window_decodes_by_phase);
+    tcase_add_test(tests, too_many_phases_are_walked);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

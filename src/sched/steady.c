@@ -54,8 +54,10 @@ int steady_init(struct pkv_sched *s, struct pkv_err *err)
     if (!t->is_plain)
         find_due_phases(s);
     t->is_off = t->block_size == 0 || t->num_due_phases > MAX_DUE_PHASES;
-    if (t->is_off)
+    if (t->is_off) {
         t->block_size = 1;
+        t->num_due_phases = 0;
+    }
     t->buckets = pkv_alloc(t->block_size, sizeof(*t->buckets), err);
     return t->buckets ? 0 : -1;
 }
