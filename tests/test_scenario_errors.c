@@ -185,6 +185,9 @@ static const struct wrong wrongs[] = {
       "block_size: 1048576}]}\n", 1, 29, "no common multiple" },
     { "kv: {num_blocks: 5, prefix_cache: false, groups: [{type: sliding, window: 4}]}\n"
       "scheduler: {layout: contiguous_exact}\n", 1, 50, "one group of full attention" },
+    { "kv: {num_blocks: 5, groups: [{type: full}, {type: sliding, window: 4}]}\n"
+      "scheduler: {admit: ratio}\n", 1, 29,
+      "admit: ratio reckons in tokens of one growing table and serves one group of full attention" },
     { "kv: {num_blocks: 5, groups: [{type: full, window: 4}]}\n", 1, 43, "unknown key 'window'" },
     { "kv: {num_blocks: 5, groups: [full]}\n", 1, 30, "a group is a map" },
     { "kv: {num_blocks: 5, groups: [{type: full, block_size: 0}]}\n", 1, 55, "0 is below 1" },
