@@ -204,6 +204,11 @@ struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);   /* by the l
 void pkv_sched_list_waiting(const struct pkv_sched *sched, struct pkv_request **out);
 uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 
+/* The most blocks a request comes to hold on its way to so many positions, counted as its admission
+ * counts: a group with a window gives blocks back between steps, and the gate takes a whole budget of
+ * tokens for what one request may get in a step. */
+uint64_t pkv_sched_blocks_for(const struct pkv_sched *sched, uint64_t num_positions);
+
 /* The most blocks it would hold if it ran alone to its end; under a layout of runs, those of its run. */
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_request *request);
 

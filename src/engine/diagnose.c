@@ -37,13 +37,6 @@ static void say_holders(struct pkv_engine *e)
     }
 }
 
-static uint64_t blocks_of(struct pkv_engine *e, uint32_t num_tokens)
-{
-    uint32_t budget = pkv_sched_config(e->sched)->max_num_batched_tokens;
-    return pkv_cache_blocks_for(pkv_sched_cache(e->sched), num_tokens,
-                                budget ? budget : UINT64_MAX);
-}
-
 /* What keeps the request from ever running: the budget, the pool, or what else the admission asks. */
 static void say_need(struct pkv_engine *e, const struct pkv_request *r, const struct pkv_plan *plan)
 {
@@ -55,7 +48,7 @@ static void say_need(struct pkv_engine *e, const struct pkv_request *r, const st
             known, budget);
         return;
     }
-    uint64_t need = blocks_of(e, known);
+    uint64_t need = pkv_sched_blocks_for(e->sched, known);
     say(e, ": its %" PRIu32 " tokens take %" PRIu64 " blocks", known, need);
     if (plan->head_need_blocks > need)
         say(e, ", its admission asks for %" PRIu64, plan->head_need_blocks);
@@ -104,7 +97,6 @@ void engine_diagnose_livelock(struct pkv_engine *e, const struct pkv_plan_preemp
     pkv_request_id(r, id, sizeof id);
     say(e, "request %s preempts itself for ever: its %" PRIu32 " tokens need %" PRIu64
         " blocks, the pool has %" PRIu32 " and nobody else holds any",
-        id, r->seq.num_known_tokens,
-        blocks_of(e, r->seq.num_known_tokens),
+        id, r->seq.num_known_tokens, pkv_sched_blocks_for(e->sched, r->seq.num_known_tokens),
         config->num_blocks);
 }

@@ -143,11 +143,8 @@ static int emit_blocked(struct pkv_engine *e, const struct pkv_plan *plan, struc
     event.limit = plan->limit;
     event.need_blocks = plan->head_need_blocks;
     event.free_blocks = plan->head_free_blocks;
-    uint32_t budget = pkv_sched_config(e->sched)->max_num_batched_tokens;
     if (event.need_blocks == 0)   /* it was not asked for: what all its tokens would take */
-        event.need_blocks = pkv_cache_need_gate(pkv_sched_cache(e->sched), &head->seq, NULL,
-                                                head->seq.num_known_tokens,
-                                                budget ? budget : UINT64_MAX);
+        event.need_blocks = pkv_sched_blocks_for(e->sched, head->seq.num_known_tokens);
     event.num_holders = engine_holders(e, event.holders);
     if (plan->is_latched) {
         event.is_latched = true;

@@ -83,6 +83,9 @@ void page_ask(struct page *p, const struct pkv_summary *summary, int64_t step_ns
 void page_unused(struct page *p, const struct pkv_scenario *scenario,
                  const struct pkv_summary *summary);
 
+/* "full, sliding 8 in blocks of 4"; nothing when all there is is one group of full attention. */
+void add_kv_groups(struct pkv_text *t, const struct pkv_group_config *groups, uint32_t num_groups);
+
 /* What was run: traffic, pool, scheduler, step time. */
 void page_setup(struct page *p, const struct pkv_scenario *scenario,
                 const struct pkv_trace_notes *notes);

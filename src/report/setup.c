@@ -42,6 +42,20 @@ static void add_traffic(struct page *p, const struct pkv_scenario *s,
     pkv_text_free(&t);
 }
 
+void add_kv_groups(struct pkv_text *t, const struct pkv_group_config *groups, uint32_t num_groups)
+{
+    uint32_t block_size = pkv_groups_block_size(groups, num_groups);
+    if (num_groups == 1 && groups[0].size == 0)
+        return;
+    for (uint32_t g = 0; g < num_groups; g++) {
+        pkv_text_fmt(t, "%s%s", g ? ", " : "", pkv_group_name(&groups[g]));
+        if (groups[g].size > 0)
+            pkv_text_fmt(t, " %u", groups[g].size);
+        if (groups[g].block_size != block_size)
+            pkv_text_fmt(t, " in blocks of %u", groups[g].block_size);
+    }
+}
+
 static void add_pool(struct page *p, const struct pkv_sched_config *c)
 {
     struct pkv_text t = {0};
@@ -56,15 +70,9 @@ static void add_pool(struct page *p, const struct pkv_sched_config *c)
     pkv_text_add(&t, c->prefix_cache ? ", prefix cache on" : ", prefix cache off");
     page_item(p, "pool", t.text ? t.text : "");
     pkv_text_clear(&t);
-    for (uint32_t g = 0; g < c->num_groups; g++) {
-        pkv_text_fmt(&t, "%s%s", g ? ", " : "", pkv_group_name(&c->groups[g]));
-        if (c->groups[g].size > 0)
-            pkv_text_fmt(&t, " %u", c->groups[g].size);
-        if (c->groups[g].block_size != pkv_groups_block_size(c->groups, c->num_groups))
-            pkv_text_fmt(&t, " in blocks of %u", c->groups[g].block_size);
-    }
-    if (c->num_groups > 1 || c->groups[0].size > 0)
-        page_item(p, "KV groups", t.text ? t.text : "");
+    add_kv_groups(&t, c->groups, c->num_groups);
+    if (t.length > 0)
+        page_item(p, "KV groups", t.text);
     p->text.failed |= t.failed;
     pkv_text_free(&t);
 }

@@ -27,20 +27,23 @@ static uint32_t blocks_of(uint64_t num_positions, uint32_t block_size)
     return (uint32_t)((num_positions + block_size - 1) / block_size);
 }
 
-uint32_t num_filled_blocks(const struct tick *tick, const struct tick_running *r)
+/* A state has all of its blocks from its first token on. */
+uint32_t num_filled_blocks(const struct tick *tick, const struct tick_running *r, uint32_t group)
 {
-    return blocks_of(r->num_computed, tick->block_size);
+    if (tick->groups[group].ops == &pkv_group_state)
+        return r->tables[group].num;
+    return blocks_of(r->num_computed, tick->groups[group].block_size);
 }
 
-static void fill_cells_of(struct step_page *p, const struct tick_running *r)
+static void fill_cells_of_table(struct step_page *p, const struct tick_running *r, uint32_t group)
 {
     const struct tick *tick = p->tick;
-    uint32_t filled = num_filled_blocks(tick, r);
-    uint32_t wanted = blocks_of(r->end_positions, tick->block_size);
-    for (uint32_t i = 0; i < r->num_blocks; i++) {
-        pkv_block_id id = tick->tables[r->first_block + i];
-        if (id >= tick->num_blocks)
-            continue;   /* no block: a position outside a window */
+    uint32_t filled = num_filled_blocks(tick, r, group);
+    uint32_t wanted = blocks_of(r->end_positions, tick->groups[group].block_size);
+    for (uint32_t i = 0; i < r->tables[group].num; i++) {
+        pkv_block_id id = tick->places[r->tables[group].first + i];
+        if (id == PKV_BLOCK_NULL)
+            continue;
         struct cell *cell = &p->cells[id];
         cell->letter = is_shown(p, r->id) ? r->letter : ANOTHER;
         if (i >= filled)
@@ -50,12 +53,18 @@ static void fill_cells_of(struct step_page *p, const struct tick_running *r)
     }
 }
 
+static void fill_cells_of(struct step_page *p, const struct tick_running *r)
+{
+    for (uint32_t g = 0; g < p->tick->num_groups; g++)
+        fill_cells_of_table(p, r, g);
+}
+
 static void note_holders(struct step_page *p, const struct tick_running *r)
 {
-    const struct tick *tick = p->tick;
-    for (uint32_t i = 0; i < r->num_blocks; i++)
-        if (tick->tables[r->first_block + i] < tick->num_blocks)
-            p->cells[tick->tables[r->first_block + i]].holders += pkv_mix(r->row, 1);
+    const pkv_block_id *places = p->tick->places + r->tables[0].first;
+    for (uint32_t i = 0; i < r->num_places; i++)
+        if (places[i] != PKV_BLOCK_NULL)
+            p->cells[places[i]].holders += pkv_mix(r->row, 1);
 }
 
 /* The last one to write a cell is the first one admitted; before all, the one that is asked about. */
@@ -232,17 +241,35 @@ void page_map(struct step_page *p)
 
 static char mark_of(const struct step_page *p, pkv_block_id id)
 {
-    if (id >= p->tick->num_blocks)
+    if (id == PKV_BLOCK_NULL)
         return ' ';
     return p->cells[id].letter == CACHED ? CACHED : p->cells[id].mark;
 }
 
-/* Blocks from ids[0] on that follow one another and have one mark. */
+/* Blocks from ids[0] on that follow one another and have one mark, or are all null. */
 static size_t length_of_run(const struct step_page *p, const pkv_block_id *ids, size_t num)
 {
+    uint32_t apart = ids[0] != PKV_BLOCK_NULL;
     size_t n = 1;
-    while (n < num && ids[n] == ids[n - 1] + 1 && mark_of(p, ids[n]) == mark_of(p, ids[0]))
+    while (n < num && ids[n] == ids[n - 1] + apart && mark_of(p, ids[n]) == mark_of(p, ids[0]))
         n++;
+    return n;
+}
+
+/* The first n of them, which are a run; how many are told. */
+static size_t add_run(struct pkv_text *t, const struct step_page *p, const pkv_block_id *ids, size_t n)
+{
+    char mark = mark_of(p, ids[0]);
+    if (ids[0] == PKV_BLOCK_NULL) {
+        pkv_text_fmt(t, "%zu null", n);
+        return n;
+    }
+    n = n > 2 ? n : 1;
+    pkv_text_u64(t, ids[0]);
+    if (n > 1)
+        pkv_text_fmt(t, "..%" PRIu32, ids[n - 1]);
+    if (mark != ' ')
+        pkv_text_bytes(t, &mark, 1);
     return n;
 }
 
@@ -251,16 +278,8 @@ void add_blocks(struct pkv_text *t, const struct step_page *p, const pkv_block_i
 {
     size_t at = 0;
     for (size_t pieces = 0; at < num && pieces < max_pieces; pieces++) {
-        size_t n = length_of_run(p, ids + at, num - at);
-        char mark = mark_of(p, ids[at]);
-        n = n > 2 ? n : 1;
         pkv_text_add(t, pieces > 0 ? " " : "");
-        pkv_text_u64(t, ids[at]);
-        if (n > 1)
-            pkv_text_fmt(t, "..%" PRIu32, ids[at + n - 1]);
-        if (mark != ' ')
-            pkv_text_bytes(t, &mark, 1);
-        at += n;
+        at += add_run(t, p, ids + at, length_of_run(p, ids + at, num - at));
     }
     if (at < num) {
         pkv_text_add(t, " and ");

@@ -89,19 +89,40 @@ static void add_told(struct step_page *p, enum told what, const char *name)
                      num - MOST_TOLD);
 }
 
+static uint32_t num_taken(const struct tick *tick, const struct tick_running *r)
+{
+    uint32_t num = 0;
+    for (uint32_t g = 0; g < tick->num_groups; g++)
+        num += r->tables[g].num - r->tables[g].num_before;
+    return num;
+}
+
+/* Group after group, as they are taken. */
+static void add_taken(struct step_page *p, struct pkv_text *t, const struct tick_running *r)
+{
+    const struct tick *tick = p->tick;
+    pkv_text_add(t, tick_word(tick, r->id));
+    pkv_text_add(t, num_taken(tick, r) == 1 ? " took block" : " took blocks");
+    for (uint32_t g = 0; g < tick->num_groups; g++) {
+        const struct tick_table *table = &r->tables[g];
+        if (table->num == table->num_before)
+            continue;
+        pkv_text_add(t, " ");
+        add_blocks(t, p, tick->places + table->first + table->num_before,
+                   table->num - table->num_before, MOST_GROWN);
+    }
+}
+
 static void add_grown(struct step_page *p, struct pkv_text *t)
 {
     const struct tick *tick = p->tick;
     uint64_t num = 0;
     for (size_t i = 0; i < tick->num_running; i++) {
         const struct tick_running *r = &tick->running[i];
-        uint32_t got = r->num_blocks - r->num_blocks_before;
-        if (got == 0 || !is_shown(p, r->id) || ++num > MOST_GROWN)
+        if (num_taken(tick, r) == 0 || !is_shown(p, r->id) || ++num > MOST_GROWN)
             continue;
         pkv_text_add(t, num > 1 ? "; " : "");
-        pkv_text_add(t, tick_word(tick, r->id));
-        pkv_text_add(t, got == 1 ? " took block " : " took blocks ");
-        add_blocks(t, p, tick->tables + r->first_block + r->num_blocks_before, got, MOST_GROWN);
+        add_taken(p, t, r);
     }
     if (num > MOST_GROWN)
         pkv_text_fmt(t, "; and %" PRIu64 " others", num - MOST_GROWN);
@@ -152,7 +173,7 @@ static void add_pool(struct step_page *p, struct pkv_text *t)
         num_shared += tick->ref_cnts[id] > 1;
     add_counted(t, tick->num_blocks, "block");
     pkv_text_add(t, " of ");
-    add_counted(t, tick->block_size, "token");
+    add_counted(t, pkv_groups_block_size(tick->groups, tick->num_groups), "token");
     pkv_text_add(t, ": ");
     add_grouped(t, (uint64_t)row->used_blocks);
     pkv_text_add(t, " held");
@@ -170,6 +191,9 @@ static void add_pool(struct step_page *p, struct pkv_text *t)
         pkv_text_add(t, " of them cached");
     }
     put(p, "pool", t);
+    add_kv_groups(t, tick->groups, tick->num_groups);
+    if (t->length > 0)
+        put(p, "KV groups", t);
 }
 
 /* ---- after the state ---- */
@@ -188,7 +212,7 @@ static void add_finished(struct step_page *p, struct pkv_text *t, const struct t
     pkv_text_add(t, tick_word(p->tick, item->text));
     if (r) {
         pkv_text_add(t, "; gives back ");
-        add_counted(t, r->num_blocks, "block");
+        add_counted(t, r->num_held, "block");
     }
 }
 

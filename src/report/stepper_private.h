@@ -29,6 +29,11 @@ struct told_item {
     uint64_t row;               /* of who */
 };
 
+struct tick_table {
+    size_t first;               /* in places */
+    uint32_t num, num_before;   /* null ones included; before: when the step began */
+};
+
 struct tick_running {
     size_t id;                  /* in words */
     uint64_t row;
@@ -36,14 +41,15 @@ struct tick_running {
     uint32_t num_tokens;        /* scheduled in this step */
     uint32_t num_computed, num_known;
     uint64_t end_positions;     /* that it will have stored in the end */
-    size_t first_block;         /* of its table, in tables */
-    uint32_t num_blocks, num_blocks_before;
+    struct tick_table tables[PKV_MAX_GROUPS];   /* [num_groups], one behind the other */
+    uint32_t num_places;        /* of all of them */
+    uint32_t num_held;          /* of these not null */
 };
 
 struct tick_waiting {
     size_t id;
     uint32_t num_tokens, num_preemptions;
-    uint64_t num_blocks;        /* for all its tokens; under a layout of runs its run */
+    uint64_t num_blocks;        /* for all its tokens, as its admission counts; or its run */
 };
 
 struct tick {
@@ -52,15 +58,16 @@ struct tick {
     struct told_item *told;
     struct tick_running *running;       /* in the order of admission */
     struct tick_waiting *waiting;       /* in the order of the queue */
-    pkv_block_id *tables;               /* of the running, one behind the other */
+    pkv_block_id *places;               /* of the tables of the running, one behind the other */
     pkv_block_id *free;                 /* in the order of taking */
     pkv_block_id *evicted;
     uint32_t *ref_cnts;                 /* [num_blocks] */
     bool *cached;                       /* [num_blocks]: has an identity */
-    size_t num_told, num_running, num_waiting, num_tables, num_evicted;
-    uint32_t num_blocks, num_free, block_size;
+    size_t num_told, num_running, num_waiting, num_places, num_evicted;
+    uint32_t num_blocks, num_free, num_groups;
+    struct pkv_group_config groups[PKV_MAX_GROUPS];
     bool takes_runs;
-    size_t told_capacity, running_capacity, waiting_capacity, tables_capacity, free_capacity,
+    size_t told_capacity, running_capacity, waiting_capacity, places_capacity, free_capacity,
         evicted_capacity, ref_cnts_capacity, cached_capacity, queue_capacity;
     struct pkv_request **queue;         /* scratch */
 };
@@ -139,9 +146,9 @@ bool is_shown(const struct step_page *p, size_t id);   /* all are, unless the pa
 void fill_cells(struct step_page *p);
 void page_letter(struct step_page *p, char letter);    /* in its colour */
 void page_map(struct step_page *p);
-/* Blocks of tick_running that hold a position, and that ever will. */
-uint32_t num_filled_blocks(const struct tick *tick, const struct tick_running *r);
-/* "0 1 4..9*": at most max_pieces of them, and how many blocks more. */
+/* Blocks of a table that hold something, null ones included. */
+uint32_t num_filled_blocks(const struct tick *tick, const struct tick_running *r, uint32_t group);
+/* "3 null 0 1 4..9*": at most max_pieces of them, and how many blocks more. */
 void add_blocks(struct pkv_text *t, const struct step_page *p, const pkv_block_id *ids, size_t num,
                 size_t max_pieces);
 

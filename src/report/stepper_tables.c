@@ -11,6 +11,11 @@
 #define MOST_WAITING 10u
 #define MOST_SHARED 6u
 #define LONGEST_ID 20u
+#define LETTER_COLUMNS 5u   /* the columns of a running request */
+#define COUNTS_COLUMNS 21u
+#define LAST_COLUMNS 9u
+#define NAME_COLUMNS 7      /* "sliding" */
+#define GROUP_COLUMNS (2 + NAME_COLUMNS)
 #define BLOCKS_COLUMNS 16u  /* at least, beside the other columns */
 
 /* An id in so many columns; what is longer is cut. */
@@ -50,34 +55,66 @@ static void end_list(struct step_page *p, size_t num, size_t num_shown)
 
 /* ---- running ---- */
 
-static void add_counts(struct pkv_text *t, const struct tick *tick, const struct tick_running *r)
+/* With several groups each has a line of its own, which begins with what its last block holds. */
+static bool names_groups(const struct step_page *p)
 {
-    char computed[32], last[32];
-    uint32_t filled = num_filled_blocks(tick, r);
-    uint32_t in_last = filled > 0 ? r->num_computed - (filled - 1) * tick->block_size : 0;
-    snprintf(computed, sizeof computed, "%" PRIu32 "/%" PRIu32, r->num_computed, r->num_known);
-    snprintf(last, sizeof last, "%" PRIu32 "/%" PRIu32, in_last, tick->block_size);
-    pkv_text_fmt(t, "  %+6d  %11s  %7s  ", (int)r->num_tokens, computed, last);
+    return p->tick->num_groups > 1;
 }
 
-static void add_running(struct step_page *p, const struct tick_running *r, size_t id_columns)
+static void add_counts(struct pkv_text *t, const struct tick_running *r)
+{
+    char computed[32];
+    snprintf(computed, sizeof computed, "%" PRIu32 "/%" PRIu32, r->num_computed, r->num_known);
+    pkv_text_fmt(t, "  %+6d  %11s", (int)r->num_tokens, computed);
+}
+
+static void add_last(struct pkv_text *t, const struct tick *tick, const struct tick_running *r,
+                     uint32_t group)
+{
+    char last[32] = "-";    /* a state holds no positions */
+    uint32_t filled = num_filled_blocks(tick, r, group), size = tick->groups[group].block_size;
+    uint32_t in_last = filled > 0 ? r->num_computed - (filled - 1) * size : 0;
+    if (tick->groups[group].ops != &pkv_group_state)
+        snprintf(last, sizeof last, "%" PRIu32 "/%" PRIu32, in_last, size);
+    pkv_text_fmt(t, "  %7s", last);
+}
+
+/* Behind `at` columns of a line. */
+static void add_table(struct step_page *p, const struct tick_running *r, uint32_t group, size_t at)
 {
     struct pkv_text *t = &p->page.text, blocks = {0};
-    size_t at = 5 + id_columns + 30;
-    pkv_text_add(t, "  ");
-    page_letter(p, r->letter);
-    pkv_text_add(t, "  ");
-    add_cut(t, tick_word(p->tick, r->id), id_columns);
-    add_counts(t, p->tick, r);
+    const struct tick *tick = p->tick;
+    const char *name = names_groups(p) ? pkv_group_name(&tick->groups[group]) : "";
+    at += LAST_COLUMNS + (names_groups(p) ? GROUP_COLUMNS : 0);
+    add_last(t, tick, r, group);
+    pkv_text_fmt(t, names_groups(p) ? "  %s" : "%s", name);
     if (at + BLOCKS_COLUMNS > p->page.style->width) {
         at = NAME_WIDTH;
         pkv_text_fmt(t, "\n%*s", (int)at, "");
+    } else {
+        pkv_text_fmt(t, "%*s", 2 + (names_groups(p) ? NAME_COLUMNS - (int)strlen(name) : 0), "");
     }
-    add_blocks(&blocks, p, p->tick->tables + r->first_block, r->num_blocks,
+    add_blocks(&blocks, p, tick->places + r->tables[group].first, r->tables[group].num,
                p->only ? SIZE_MAX : MOST_LINES);
     page_wrap(&p->page, at, blocks.text ? blocks.text : "-");
     t->failed |= blocks.failed;
     pkv_text_free(&blocks);
+}
+
+static void add_running(struct step_page *p, const struct tick_running *r, size_t id_columns)
+{
+    struct pkv_text *t = &p->page.text;
+    size_t at = LETTER_COLUMNS + id_columns + COUNTS_COLUMNS;
+    pkv_text_add(t, "  ");
+    page_letter(p, r->letter);
+    pkv_text_add(t, "  ");
+    add_cut(t, tick_word(p->tick, r->id), id_columns);
+    add_counts(t, r);
+    for (uint32_t g = 0; g < p->tick->num_groups; g++) {
+        if (g > 0)
+            page_repeat(&p->page, " ", at);
+        add_table(p, r, g, at);
+    }
 }
 
 static void head_running(struct step_page *p, size_t num_listed, size_t id_columns)
@@ -97,8 +134,11 @@ static void head_running(struct step_page *p, size_t num_listed, size_t id_colum
     if (num_listed == 0)
         return;
     page_ink(&p->page, INK_FAINT);
-    pkv_text_fmt(&p->page.text, "     %-*s  %6s  %11s  %7s  blocks\n", (int)id_columns, "request",
-                 "tokens", "computed", "in last");
+    pkv_text_fmt(&p->page.text, "     %-*s  %6s  %11s  %7s", (int)id_columns, "request", "tokens",
+                 "computed", "in last");
+    if (names_groups(p))
+        pkv_text_fmt(&p->page.text, "  %-*s", NAME_COLUMNS, "group");
+    pkv_text_add(&p->page.text, "  blocks\n");
     page_ink(&p->page, INK_PLAIN);
 }
 
@@ -120,8 +160,8 @@ void page_running(struct step_page *p)
 
 static bool holds(const struct tick *tick, const struct tick_running *r, pkv_block_id id)
 {
-    for (uint32_t i = 0; i < r->num_blocks; i++)
-        if (tick->tables[r->first_block + i] == id)
+    for (uint32_t i = 0; i < r->num_places; i++)
+        if (tick->places[r->tables[0].first + i] == id)
             return true;
     return false;
 }

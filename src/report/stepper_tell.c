@@ -157,7 +157,7 @@ static size_t find_holders(const struct tick *tick, const struct tick_running **
     for (size_t i = 0; i < tick->num_running; i++) {
         const struct tick_running *r = &tick->running[i];
         size_t place = found < num ? found++ : num;
-        for (; place > 0 && out[place - 1]->num_blocks < r->num_blocks; place--)
+        for (; place > 0 && out[place - 1]->num_held < r->num_held; place--)
             if (place < num)
                 out[place] = out[place - 1];
         if (place < num)
@@ -179,7 +179,7 @@ static void tell_holders(struct tick *tick)
         tick->words.failed |= id.failed;
         pkv_text_free(&id);
         pkv_text_add(&tick->words, i == 0 ? " holds " : " ");
-        add_grouped(&tick->words, holders[i]->num_blocks);
+        add_grouped(&tick->words, holders[i]->num_held);
     }
 }
 
@@ -215,8 +215,7 @@ int tell_head(struct tick *tick, const struct pkv_scenario *scenario, struct pkv
     if (!head)
         return 0;
     if (need == 0)   /* it was not asked for: what all its tokens would take */
-        need = pkv_cache_need(pkv_sched_cache(sched), &head->seq, NULL,
-                              head->seq.num_known_tokens);
+        need = pkv_sched_blocks_for(sched, head->seq.num_known_tokens);
     struct told_item item = {.what = TOLD_WAITS, .other = NOBODY, .row = head->row};
     item.who = tick_add_id(tick, head);
     item.text = tick->words.length;

@@ -12,7 +12,7 @@
 void tick_clear(struct tick *t)
 {
     pkv_text_clear(&t->words);
-    t->num_told = t->num_running = t->num_waiting = t->num_tables = t->num_evicted = 0;
+    t->num_told = t->num_running = t->num_waiting = t->num_places = t->num_evicted = 0;
     t->num_free = 0;
 }
 
@@ -22,7 +22,7 @@ void tick_free(struct tick *t)
     pkv_free(t->told);
     pkv_free(t->running);
     pkv_free(t->waiting);
-    pkv_free(t->tables);
+    pkv_free(t->places);
     pkv_free(t->free);
     pkv_free(t->evicted);
     pkv_free(t->ref_cnts);
@@ -102,16 +102,24 @@ void letters_take_back(struct letters *l, uint64_t row)
 
 /* ---- the state ---- */
 
+static size_t count_places(const struct tick *t, const struct pkv_request *r)
+{
+    size_t num = 0;
+    for (uint32_t g = 0; g < t->num_groups; g++)
+        num += r->seq.tables[g].num;
+    return num;
+}
+
 static int reserve(struct tick *t, struct pkv_sched *sched, struct pkv_err *err)
 {
     size_t num_running = pkv_sched_num_running(sched), num_blocks = t->num_blocks;
-    size_t num_waiting = pkv_sched_num_waiting(sched), num_ids = 0;
+    size_t num_waiting = pkv_sched_num_waiting(sched), num_places = 0;
     for (size_t i = 0; i < num_running; i++)
-        num_ids += pkv_sched_running(sched, i)->seq.tables[0].num;
+        num_places += count_places(t, pkv_sched_running(sched, i));
     if (pkv_grow(&t->running, &t->running_capacity, num_running, sizeof *t->running, err) < 0 ||
         pkv_grow(&t->waiting, &t->waiting_capacity, num_waiting, sizeof *t->waiting, err) < 0 ||
         pkv_grow(&t->queue, &t->queue_capacity, num_waiting, sizeof(void *), err) < 0 ||
-        pkv_grow(&t->tables, &t->tables_capacity, num_ids, sizeof *t->tables, err) < 0 ||
+        pkv_grow(&t->places, &t->places_capacity, num_places, sizeof *t->places, err) < 0 ||
         pkv_grow(&t->free, &t->free_capacity, num_blocks, sizeof *t->free, err) < 0 ||
         pkv_grow(&t->ref_cnts, &t->ref_cnts_capacity, num_blocks, sizeof *t->ref_cnts, err) < 0 ||
         pkv_grow(&t->cached, &t->cached_capacity, num_blocks, sizeof *t->cached, err) < 0)
@@ -128,25 +136,34 @@ static void take_blocks(struct tick *t, const struct pkv_cache *cache)
     t->num_free = pkv_cache_list_free(cache, t->free);
 }
 
+static void take_tables(struct tick *t, struct tick_running *out, const struct pkv_seq *seq)
+{
+    for (uint32_t g = 0; g < t->num_groups; g++) {
+        const struct pkv_table *table = &seq->tables[g];
+        out->tables[g] = (struct tick_table){
+            .first = t->num_places, .num = table->num, .num_before = table->num};
+        if (table->num > 0)
+            memcpy(t->places + t->num_places, table->ids, table->num * sizeof *table->ids);
+        t->num_places += table->num;
+        out->num_places += table->num;
+    }
+    out->num_held = pkv_seq_num_blocks(seq);
+}
+
 static void take_running(struct tick *t, struct pkv_sched *sched, const struct letters *letters)
 {
     for (size_t i = 0; i < pkv_sched_num_running(sched); i++) {
         struct pkv_request *r = pkv_sched_running(sched, i);
-        const struct pkv_table *table = &r->seq.tables[0];
-        t->running[t->num_running++] = (struct tick_running){
+        struct tick_running *out = &t->running[t->num_running++];
+        *out = (struct tick_running){
             .id = tick_add_id(t, r),
             .row = r->row,
             .letter = letters_find(letters, r->row),
             .num_computed = r->seq.num_computed_tokens,
             .num_known = r->seq.num_known_tokens,
             .end_positions = pkv_sched_end_positions(sched, r),
-            .first_block = t->num_tables,
-            .num_blocks = table->num,
-            .num_blocks_before = table->num,
         };
-        if (table->num > 0)
-            memcpy(t->tables + t->num_tables, table->ids, table->num * sizeof *table->ids);
-        t->num_tables += table->num;
+        take_tables(t, out, &r->seq);
     }
 }
 
@@ -160,14 +177,13 @@ static void take_entries(struct tick *t, const struct pkv_plan *plan)
             at++;
         PKV_ASSERT(at < t->num_running);
         t->running[at].num_tokens = entry->num_tokens;
-        if (entry->kind == PKV_ENTRY_RUNNING)
-            t->running[at].num_blocks_before = entry->num_blocks_before[0];
+        for (uint32_t g = 0; entry->kind == PKV_ENTRY_RUNNING && g < t->num_groups; g++)
+            t->running[at].tables[g].num_before = entry->num_blocks_before[g];
     }
 }
 
 static void take_waiting(struct tick *t, struct pkv_sched *sched)
 {
-    const struct pkv_cache *cache = pkv_sched_cache(sched);
     size_t num = pkv_sched_num_waiting(sched);
     if (num > 0)
         pkv_sched_list_waiting(sched, t->queue);
@@ -178,8 +194,7 @@ static void take_waiting(struct tick *t, struct pkv_sched *sched)
             .num_tokens = r->seq.num_known_tokens,
             .num_preemptions = r->num_preemptions,
             .num_blocks = t->takes_runs ? pkv_sched_peak_blocks(sched, r)
-                                        : pkv_cache_blocks_for(cache, r->seq.num_known_tokens,
-                                                               UINT64_MAX),
+                                        : pkv_sched_blocks_for(sched, r->seq.num_known_tokens),
         };
     }
 }
@@ -199,8 +214,10 @@ int tick_take(struct tick *t, struct pkv_sched *sched, const struct pkv_plan *pl
               const struct letters *letters, struct pkv_err *err)
 {
     struct pkv_cache *cache = pkv_sched_cache(sched);
-    t->num_blocks = pkv_sched_config(sched)->num_blocks;
-    t->block_size = pkv_cache_block_size(cache);
+    const struct pkv_sched_config *config = pkv_sched_config(sched);
+    t->num_blocks = config->num_blocks;
+    t->num_groups = config->num_groups;
+    memcpy(t->groups, config->groups, sizeof t->groups);
     t->takes_runs = pkv_cache_takes_runs(cache);
     pkv_sched_refresh(sched);
     if (reserve(t, sched, err) < 0 || take_evicted(t, cache, err) < 0)

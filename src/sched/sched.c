@@ -229,6 +229,13 @@ uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
     return num;
 }
 
+uint64_t pkv_sched_blocks_for(const struct pkv_sched *s, uint64_t num_positions)
+{
+    return pkv_cache_blocks_for(s->cache, num_positions, s->config.policies.admit->counts_budget
+                                                             ? s->view.max_step_tokens
+                                                             : s->view.max_chunk_tokens);
+}
+
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
     uint64_t positions = sched_end_positions(s, r);
@@ -238,9 +245,7 @@ uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_reque
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
         positions = wanted > positions ? wanted : positions;
     }
-    return pkv_cache_blocks_for(s->cache, positions, s->config.policies.admit->counts_budget
-                                                         ? s->view.max_step_tokens
-                                                         : s->view.max_chunk_tokens);
+    return pkv_sched_blocks_for(s, positions);
 }
 
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)
