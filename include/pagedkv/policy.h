@@ -63,7 +63,7 @@ struct pkv_sched_view {
     uint64_t max_chunk_tokens;             /* most of them that one request gets; UINT64_MAX = any */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
     bool prefix_cache;
-    uint64_t num_passes;                   /* over a queue that was not empty, so far */
+    uint64_t num_passes;                   /* over a queue neither empty nor shut, so far */
     uint64_t step;
     uint64_t seed;
 };
