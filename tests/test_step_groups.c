@@ -105,6 +105,27 @@ START_TEST(what_a_window_has_left_is_null)
 }
 END_TEST
 
+/* What does not fit beside goes on below its column. Blocks begin in column 53, so that on 73 columns
+ * those of 20 columns have room. a has 0 and 1, and then, with b, two of every four from 6 on. */
+START_TEST(a_long_table_goes_on_below_its_beginning)
+{
+    static const struct pkv_group_config groups[] = { FULL(1), SLIDING(20, 1) };
+    struct walk w;
+
+    begin_walk(&w, 40, true);
+    set_groups(&w, groups, 2);
+    w.style.width = 73;
+    ask(&w, "a", 0, 0, 1, 9);
+    ask(&w, "b", 0, 0, 2, 9);
+    walk(&w);
+    expect_has(&w, 7, "  a  a            +1          8/8      1/1  full     0 6 10 14 18 22 26\n"
+                      "                                                     30\n"
+                      "                                       1/1  sliding  1 7 11 15 19 23 27\n"
+                      "                                                     31\n");
+    end_walk(&w);
+}
+END_TEST
+
 /* On 40 columns blocks stand below: those of each group below what its last one holds. */
 START_TEST(tables_have_room_on_a_narrow_page)
 {
@@ -175,6 +196,7 @@ int main(void)
 
     tcase_add_test(c, every_group_has_a_table);
     tcase_add_test(c, what_a_window_has_left_is_null);
+    tcase_add_test(c, a_long_table_goes_on_below_its_beginning);
     tcase_add_test(c, tables_have_room_on_a_narrow_page);
     tcase_add_test(c, a_state_holds_no_positions);
     tcase_add_test(c, blocks_are_shared_group_by_group);

@@ -482,16 +482,23 @@ static void expect_map(const char *page, const struct pkv_step_row *row)
     ck_assert_int_eq(num_held, row->used_blocks);
 }
 
+static void expect_width(const char *page, size_t width)
+{
+    for (; *page != '\0'; page += strcspn(page, "\n") + 1)
+        ck_assert_msg(strcspn(page, "\n") <= width, "more than %zu columns:\n%s", width, page);
+}
+
 static int look(void *ctx, struct pkv_err *err)
 {
     struct rows *rows = ctx;
-    const struct pkv_report_style wide = { .width = 100 }, narrow = { .width = 40, .colour = true };
+    const struct pkv_report_style wide = { .width = 60 }, narrow = { .width = 40, .colour = true };
     const char *only = rows->run->ids[rows->num_pages++ % rows->run->num_specs];
     char *page = pkv_stepper_page(rows->stepper, NULL, &wide, err);
     char *other = pkv_stepper_page(rows->stepper, only, &narrow, err);
 
     ck_assert(page != NULL && other != NULL);
     expect_map(page, &rows->rows[rows->num - 1]);
+    expect_width(page, wide.width);
     pkv_report_free(page);
     pkv_report_free(other);
     pkv_stepper_pause_at(rows->stepper, PKV_PAUSE_STEP, 0);

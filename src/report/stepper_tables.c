@@ -13,9 +13,9 @@
 #define LONGEST_ID 20u
 #define LETTER_COLUMNS 5u   /* the columns of a running request */
 #define COUNTS_COLUMNS 21u
-#define LAST_COLUMNS 9u
+#define LAST_COLUMNS 11u    /* with the blanks before the next one, as below */
 #define NAME_COLUMNS 7      /* "sliding" */
-#define GROUP_COLUMNS (2 + NAME_COLUMNS)
+#define GROUP_COLUMNS (NAME_COLUMNS + 2)
 #define BLOCKS_COLUMNS 16u  /* at least, beside the other columns */
 
 /* An id in so many columns; what is longer is cut. */
