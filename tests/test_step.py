@@ -203,10 +203,22 @@ class Results(StepCase):
         self.same(args, "\n" * 200 + "a\nb\n" * 20)
 
     def test_pages_agree_with_the_logs(self):
+        self.agree_with_the_logs()
+
+    def test_pages_of_groups_agree_with_the_logs(self):
+        """Three block tables a request; a step's budget so small that windows let go on the way."""
+        groups = "[{type: full}, {type: sliding, window: 64}, {type: chunked, chunk: 128, block_size: 8}]"
+        out = self.agree_with_the_logs("--set", f"kv.groups={groups}",
+                                       "--set", "scheduler.max_num_batched_tokens=128")
+        self.assertRegex(out, r" \d+/16  sliding  \d+ null \d+")
+        self.assertRegex(out, r" \d+/8  chunked  \d+ null \d+")
+
+    def agree_with_the_logs(self, *flags):
         """Every page of a run against its row of steps.csv and against events.jsonl."""
         trace = os.path.join(SOURCE_ROOT, "scenarios", "traces", "sample_1000.jsonl")
         out = self.step("\n" * 1000 + "c\n", "-o", "out", command=(
-            "replay", trace, "--num-blocks", "256", "--limit", "40", "--max-num-seqs", "6")).stdout
+            "replay", trace, "--num-blocks", "256", "--limit", "40", "--max-num-seqs", "6",
+            *flags)).stdout
         rows = self.rows("out", "steps.csv")
         events = {}
         for line in self.read("out", "events.jsonl").decode().splitlines():
@@ -216,6 +228,7 @@ class Results(StepCase):
         self.assertEqual(len(pages), 1001)
         for page, row in zip(pages, rows):
             self.check_page(page.split("\ntraffic ")[0], row, events)
+        return out
 
     def check_page(self, page, row, events):
         number = int(row["step"])
@@ -239,6 +252,10 @@ class Results(StepCase):
             for event in told[:6]:
                 self.assertRegex(page, rf"(?m)^(?:{word}|  ) +{event['id']}\b")
         self.assertEqual(bool(re.search(r"^waits ", page, re.M)), row["limit"] not in "01")
+        for event in events.get((number, "blocked"), []):
+            waits = " ".join(re.search(r"^waits (.*?)^pool ", page, re.M | re.S)[1].split())
+            self.assertIn(f"needs {event['need_blocks']} block", waits)
+            self.assertIn(f", {event['free_blocks']} free", waits)
 
 
 class Terminal(StepCase):

@@ -2,6 +2,7 @@
  * test_step_groups.c - pages of steps where a request has a block table for each KV group, worked out
  * by hand from what a window keeps.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,35 @@ START_TEST(what_a_window_has_left_is_null)
 }
 END_TEST
 
+/* Nobody is asked for blocks when the budget is spent: what all of b's tokens would take is counted as its
+ * admission would, so 12 again; one that looks at chunks of 4 at most counts 7 and ceil((7 + 4) / 4) + 1. */
+START_TEST(what_was_not_asked_for_is_counted_alike)
+{
+    static const struct { const char *admit, *num_blocks; } rows[] = {
+        { "whole_prompt", "12" }, { "first_chunk", "11" } };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct walk w;
+        char text[128];
+
+        ask_pair(&w);
+        w.asked[1].at_ms = 0;
+        if (i == 1) {
+            w.scenario.sched.long_prefill_token_threshold = 4;
+            w.scenario.sched.max_num_batched_tokens = 4;
+        }
+        set_choice(&w, PKV_CHOICE_ADMIT, rows[i].admit);
+        walk(&w);
+        snprintf(text, sizeof text, "needs %s", rows[i].num_blocks);
+        expect_has(&w, 0, text);
+        snprintf(text, sizeof text, "   1 b            28           %s          0\n",
+                 rows[i].num_blocks);
+        expect_has(&w, 0, text);
+        end_walk(&w);
+    }
+}
+END_TEST
+
 /* What does not fit beside goes on below its column. Blocks begin in column 53, so that on 73 columns
  * those of 20 columns have room. a has 0 and 1, and then, with b, two of every four from 6 on. */
 START_TEST(a_long_table_goes_on_below_its_beginning)
@@ -196,6 +226,7 @@ int main(void)
 
     tcase_add_test(c, every_group_has_a_table);
     tcase_add_test(c, what_a_window_has_left_is_null);
+    tcase_add_test(c, what_was_not_asked_for_is_counted_alike);
     tcase_add_test(c, a_long_table_goes_on_below_its_beginning);
     tcase_add_test(c, tables_have_room_on_a_narrow_page);
     tcase_add_test(c, a_state_holds_no_positions);
