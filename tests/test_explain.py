@@ -143,6 +143,24 @@ class Lives(ExplainCase):
                     "preempted 5 steps (38.5 %)",
             "cost": "1 preemption, 32 tokens computed again"})
 
+    def test_groups(self):
+        """Blocks are those of all groups. Full attention and a window of 8, blocks of 4 tokens, 8 tokens
+        a step. The gate asks for all 7 blocks of B's 28 tokens, and for the window for no more than
+        ceil((7 + 8) / 4) + 1 = 5. With 13 positions A holds 4 and, as its next token looks back to
+        position 6, 3. B at 24 holds 6 and, 16 having been computed, 4. C would take 3 and 3."""
+        groups = "[{type: full, block_size: 4}, {type: sliding, window: 8, block_size: 4}]"
+        self.run_case(((0, 11, 4), (1, 28, 1), (6, 9, 3)), blocks=12, cache=f"true, groups: {groups}",
+                      scheduler="preset: vllm, max_num_batched_tokens: 8")
+        head = self.life("A")[0]
+        self.assertIn(("blocks", "7 blocks held at most"), head)
+        head, told, _ = self.life("B")
+        self.assertIn(("blocks", "10 blocks held at most"), head)
+        self.assertRegex(told[1][1], r"refused for gate: .* \(12 blocks needed, 6 free; A held 6\)\.")
+        self.assertRegex(told[2][1], r"^admitted: took 4 of 12 free blocks;")
+        self.assertRegex(self.life("C")[1][1][1], r"token budget: all 8 tokens given out \(6 blocks "
+                         r"needed, 4 free; B held 8\); at step 8, for gate: .* \(6 blocks needed, 2 "
+                         r"free; B held 10\)\.")
+
     def test_finds_its_own_blocks(self):
         """Case 16: one of its two blocks survives: 16 found, 17 scheduled, 16 of them again."""
         self.run_case(TWINS, 4, cache="true")
