@@ -15,7 +15,7 @@
 #define COUNTS_COLUMNS 21u
 #define LAST_COLUMNS 11u    /* with the blanks before the next one, as below */
 #define NAME_COLUMNS 7      /* "sliding" */
-#define GROUP_COLUMNS (NAME_COLUMNS + 2)
+#define GROUP_COLUMNS (NAME_COLUMNS + 2u)
 #define BLOCKS_COLUMNS 16u  /* at least, beside the other columns */
 
 /* An id in so many columns; what is longer is cut. */
@@ -84,15 +84,16 @@ static void add_table(struct step_page *p, const struct tick_running *r, uint32_
 {
     struct pkv_text *t = &p->page.text, blocks = {0};
     const struct tick *tick = p->tick;
-    const char *name = names_groups(p) ? pkv_group_name(&tick->groups[group]) : "";
-    at += LAST_COLUMNS + (names_groups(p) ? GROUP_COLUMNS : 0);
+    const char *name = names_groups(p) ? pkv_group_name(&tick->groups[group]) : NULL;
+    at += LAST_COLUMNS + (name ? GROUP_COLUMNS : 0);
     add_last(t, tick, r, group);
-    pkv_text_fmt(t, names_groups(p) ? "  %s" : "%s", name);
+    if (name)
+        pkv_text_fmt(t, "  %s", name);
     if (at + BLOCKS_COLUMNS > p->page.style->width) {
         at = NAME_WIDTH;
         pkv_text_fmt(t, "\n%*s", (int)at, "");
     } else {
-        pkv_text_fmt(t, "%*s", 2 + (names_groups(p) ? NAME_COLUMNS - (int)strlen(name) : 0), "");
+        page_repeat(&p->page, " ", name ? GROUP_COLUMNS - strlen(name) : 2);
     }
     add_blocks(&blocks, p, tick->places + r->tables[group].first, r->tables[group].num,
                p->only ? SIZE_MAX : MOST_LINES);
