@@ -161,6 +161,31 @@ class Lives(ExplainCase):
                          r"needed, 4 free; B held 8\); at step 8, for gate: .* \(6 blocks needed, 2 "
                          r"free; B held 10\)\.")
 
+    def test_async(self):
+        """Overlapping steps. Two prompts of 15 tokens, two blocks. Rows 0 and 1 begin at 0 ms; row 1 gives
+        both their 16th position, and their first tokens come at its end, at 1 ms. Row 2 gives B up for
+        A; what ran beside it still brings B its second token at 2 ms. A has its 4 tokens at 4 ms. Row 4
+        schedules nothing and row 5, at 4 ms, B; its step runs after that of row 4, from 5 to 6 ms."""
+        self.run_case(((0, 15, 4), (0, 15, 4)), 2, scheduler="preset: vllm-async")
+        _, moments, foot = self.life("B")
+        self.assertTrue(any(what.startswith("preempted for A, which was short of a block")
+                            for when, what in moments if when == "step 2"), moments)
+        rows = {row["id"]: row for row in self.rows("out", "requests.csv")}
+        self.assertEqual(rows["B"]["max_gap_ns"], "4000000")
+        self.assertRegex(foot["largest gap"], r"^4 steps between two tokens: it was preempted at step 2")
+        parts = [int(n) for n in re.findall(r"(?:waiting|prefill|decoding|preempted) (\d+) step", foot["time"])]
+        self.assertEqual(sum(parts) * 10**6, int(rows["B"]["finish_ns"]))
+
+    def test_async_first_token_while_waiting(self):
+        """The same with prompts of 16: row 1 gives B up beside its first token, which comes at 1 ms. A has
+        its 3 tokens at 3 ms; B, back at 3 ms behind an empty step, has its second at 5 ms."""
+        self.run_case(((0, 16, 3), (0, 16, 3)), 2, scheduler="preset: vllm-async")
+        _, _, foot = self.life("B")
+        row = [row for row in self.rows("out", "requests.csv") if row["id"] == "B"][0]
+        self.assertEqual((row["first_token_ns"], row["max_gap_ns"]), ("1000000", "4000000"))
+        self.assertRegex(foot["largest gap"], r"^4 steps between two tokens: it was preempted at step 1")
+        self.assertNotIn("-", foot["time"])
+
     def test_finds_its_own_blocks(self):
         """Case 16: one of its two blocks survives: 16 found, 17 scheduled, 16 of them again."""
         self.run_case(TWINS, 4, cache="true")

@@ -177,7 +177,7 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key != "waste"],
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "speculation")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -191,11 +191,12 @@ class Help(ProgramCase):
         self.small()
         facts = self.facts("scenario")
         for section, prefix in (("POOL", "kv."), ("SCHEDULER", "scheduler."), ("STEP TIME", "step_time."),
-                                ("TRAFFIC", "traffic."), ("TARGETS", "targets.")):
+                                ("TRAFFIC", "traffic."), ("TARGETS", "targets."),
+                                ("SPECULATION", "speculation.")):
             error = self.call("run", "scenario.yaml", "--set", prefix + "colour=1").stderr
             known = set(re.search(r"known in \S+: (.*)\n", error)[1].split(", "))
             named = {name.removeprefix("kv.") for name in facts[section]}
-            self.assertEqual(named - {"title", "question", "async_scheduling"}, known)
+            self.assertEqual(named - {"title", "question"}, known)
 
     def test_completion(self):
         self.write("words", self.done("--completion", "bash").stdout)

@@ -82,6 +82,7 @@ START_TEST(presets_stand_below_the_file)
     ck_assert_str_eq(chosen(s, PKV_CHOICE_ADMIT), "first_chunk");
     ck_assert_int_eq(s->sched.unhashed_free, PKV_END_TAIL);
     ck_assert_int_eq(s->sched.blocked_prefill, PKV_BLOCKED_PREFILL_STOP);
+    ck_assert(!s->sched.lookahead_at_admission);
     pkv_scenario_destroy(s);
 
     s = fixture_load_set(MINIMAL, PAIRS("scheduler.preset", "vllm-0.19"));
@@ -376,9 +377,10 @@ static const char *const texts[] = {
     "title: \"quote \\\" and\\nline \xc3\xa9\"\nquestion: 'why: not?'\n" MINIMAL,
     "kv: {num_gpu_blocks: 2588, block_size: 1}\ntraffic: {trace: t, speedup: 0.000001, limit: 3}\n"
     "step_time: affine:17.8,0.105,0.05,138\ntargets: {ttft_ms: 0.5}\n",
-    MINIMAL "scheduler: {on_blocked: skip, max_overtakes: 3, watermark: 0.29}\n",
+    MINIMAL "scheduler: {on_blocked: skip, max_overtakes: 3, watermark: 0.29}\nstep_time: fixed:0.000003\n",
+    MINIMAL "speculation: {method: ngram, num_tokens: 4, accepted: [3, 0, 4]}\n",
+    MINIMAL "speculation: {method: eagle, num_tokens: 2, acceptance_rate: 0.7}\n",
     MINIMAL "scheduler: {preset: vllm-2025-09, policy: priority, admit: reserve_max}\n",
-    MINIMAL "step_time: fixed:0.000003\n",
     "kv: {num_blocks: 5}\ntraffic: {requests: 3, prompt_tokens: {law: lognormal, mean: 0.1, cv: "
     "1.7976931348623157e2}, output_tokens: {law: uniform, min: 1, max: 3}, prefixes: {num: 1, "
     "tokens: 4}, priorities: [{priority: -9223372036854775808, weight: 0.1}], aborts: {share: "
@@ -465,10 +467,10 @@ START_TEST(the_resolved_text_has_every_key_and_no_other)
                      "  requeue: front\n  grow: one_by_one\n  publish: alloc\n  mix: mixed\n"
                      "  evict: lru\n  cache: blocks\n  layout: paged\n  watermark: 0\n"
                      "  unhashed_free: head\n  blocked_prefill: stop\n  priority_victim: vllm\n"
-                     "  chunk_end: free\n  oversized: reject\n"
-                     "  max_num_seqs: 256\n  max_num_batched_tokens: 8192\n"
-                     "  enable_chunked_prefill: true\n  long_prefill_token_threshold: 0\n"
-                     "  max_model_len: 0\n"
+                     "  chunk_end: free\n  oversized: reject\n  max_num_seqs: 256\n"
+                     "  max_num_batched_tokens: 8192\n  enable_chunked_prefill: true\n"
+                     "  long_prefill_token_threshold: 0\n  max_model_len: 0\n  async_scheduling: false\n"
+                     "  lookahead_at_admission: true\nspeculation:\n  method: none\n"
                      "step_time:\n  model: fixed\n  ms: 1\n"
                      "traffic:\n  trace: \"/t\"\n  format: auto\n  lenient_ids: false\n"
                      "  sort: false\n  speedup: 1\n  hash_block_size: 512\n"

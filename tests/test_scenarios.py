@@ -280,6 +280,30 @@ class Scenarios(ScenarioCase):
         shown = self.call("run", os.path.join(self.scenarios, name))
         self.assertRegex(shown.stdout, r"(?m)^starving +request 22: waited 33\.33 s")
 
+    def test_drafts_under_pressure(self):
+        name = "drafts_under_pressure.yaml"
+        rows = []
+        for drafts in ("none", 1, 4, 8, 16, 32):
+            change = (("--set", "speculation.method=none") if drafts == "none" else
+                      ("--set", f"speculation.num_tokens={drafts}"))
+            run = self.run_scenario(name, *change)
+            made = run.get("speculation", {"emitted": 1, "verifications": 1})
+            self.assertEqual("speculation" in run, drafts != "none")
+            if drafts != "none":   # 1 - 0.7^(k+1) over 0.3, but for what the ends cut off
+                expected = (1 - 0.7 ** (drafts + 1)) / 0.3
+                self.assertAlmostEqual(made["emitted"] / made["verifications"], expected, delta=0.07)
+                self.assertEqual(made["drafted"], drafts * made["verifications"])
+            rows.append(f"{drafts} {made['emitted'] / made['verifications']:.2f} "
+                        f"{run['mean']['running']:.1f} {run['preemptions']} "
+                        f"{run['makespan_ns'] / 1e9:.2f}")
+        with open(os.path.join(self.scenarios, name), encoding="utf-8") as file:
+            table = [" ".join(line.split()[1:6]) for line in file
+                     if re.match(r"# {10,}(none|\d+) +\d\.\d\d ", line)]
+        self.assertEqual(table, rows)
+        ngram = self.run_scenario(name, "--set", "speculation.method=ngram",
+                                  "--set", "speculation.num_tokens=16")
+        self.say(name, f"16 of them are done after {ngram['makespan_ns'] / 1e9:.2f} s")
+
     def test_priority(self):
         name = "priority.yaml"
         summary = self.run_scenario(name)

@@ -121,7 +121,7 @@ START_TEST(the_rest_of_the_budget_goes_to_the_next)
     plan = step(sched);
     ck_assert_uint_eq(plan->num_tokens, 8);
     ck_assert_uint_eq(plan->entries[1].num_tokens, 4);
-    ck_assert(plan->entries[0].sampled && !plan->entries[1].sampled);
+    ck_assert(plan->entries[0].num_sampled == 1 && plan->entries[1].num_sampled == 0);
     plan = step(sched);
     ck_assert_uint_eq(plan->num_tokens, 8);
     ck_assert(plan->entries[0].finished);

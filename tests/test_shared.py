@@ -26,6 +26,7 @@ REAL_RUN = (
     ("vllm-0.19", {}, (203, 6137, 235, 19_850_235_855_183, 26_221_850_923_507)),
     ("vllm", {"scheduler.reserve_full_isl": "false"},
      (231, 6136, 235, 19_876_121_639_883, 26_265_220_133_555)),
+    ("vllm-async", {}, (194, 6145, 235, 19_850_010_713_879, 26_206_396_682_297)),
 )
 # One load of 1,000 requests: the share of the pool kept free, the name of the recording, preemptions and
 # steps.
@@ -83,13 +84,21 @@ class Recorded(ProgramCase):
             self.assertIn(field, result.stdout)
 
     def test_emitted_log_is_the_recorded_one(self):
-        names = [shared("golden", "prefix_lru." + part)
-                 for part in ("config.json", "requests.jsonl", "steps.jsonl")]
-        self.done("conform", *names, "--emit", "ours.jsonl")
-        with open(names[2], encoding="utf-8") as file:
-            recorded = [json.loads(line) for line in file]
-        self.assertEqual([json.loads(line) for line in self.read("ours.jsonl").splitlines()],
-                         recorded)
+        for name in ("prefix_lru", "spec_draft_k3", "spec_draft_k3_contention", "spec_eagle_k2",
+                     "spec_pad", "async_sched"):
+            names = [shared("golden", f"{name}.{part}")
+                     for part in ("config.json", "requests.jsonl", "steps.jsonl")]
+            self.done("conform", *names, "--emit", "ours.jsonl", "--check")
+            with open(names[2], encoding="utf-8") as file:
+                recorded = [json.loads(line) for line in file]
+            with self.subTest(name):
+                self.assertEqual([json.loads(line) for line in self.read("ours.jsonl").splitlines()],
+                                 recorded)
+
+    def test_eagle_of_the_older_engine(self):
+        names = [shared("golden", "spec_eagle_k2." + part)
+                 for part in ("config.json", "requests.jsonl", "steps.v0110.jsonl")]
+        self.done("conform", *names, "--preset", "vllm-2025-09")
 
 
 class Watermark(ProgramCase):
@@ -158,6 +167,9 @@ class RealRun(ProgramCase):
 
     def test_vllm_0_19(self):
         self.run_it(*REAL_RUN[1])
+
+    def test_async(self):
+        self.run_it(*REAL_RUN[3])
 
     def test_gate_off(self):
         self.run_it(*REAL_RUN[2])

@@ -109,6 +109,10 @@ static const struct man_fact summary[] = {
               "reserved_frac, held for later tokens of their requests; internal_frac, held and never "
               "used: the rest of a guess, of a power of two of blocks, of a last block; external_frac, "
               "free while the first in line found no run long enough"},
+    {"speculation", "only with drafts: verifications, times that drafts of a request were computed; "
+                    "drafted, how many in all; accepted, those that were right, also where they came after "
+                    "the request's last token; emitted, tokens that came out of these times, the one "
+                    "behind the drafts included"},
 };
 
 static const struct man_fact compare[] = {

@@ -42,7 +42,21 @@ static const struct man_fact scheduler[] = {
     {"enable_chunked_prefill", "cut prompts to the budget; true"},
     {"long_prefill_token_threshold", "most tokens of one prompt in a step; 0 is none"},
     {"max_model_len", "longest request, prompt and output together; 0 is none"},
-    {"async_scheduling", "only false in this version"},
+    {"async_scheduling", "schedule a step while the one before it runs; false"},
+    {"lookahead_at_admission", "with speculation: an admission asks for the positions ahead as growth does, "
+                               "and one with a single token left beside pure decodes is padded with "
+                               "drafts; true"},
+};
+
+static const struct man_fact speculation[] = {
+    {"method", "none, draft_model, eagle or ngram. With draft_model and eagle a request has blocks for "
+               "num_tokens positions more than it computes; eagle computes the last block of a hit anew "
+               "and goes with one group of full attention only; none"},
+    {"num_tokens", "drafts a request has in each step after its prefill, 1 to 64"},
+    {"accepted", "[3, 0, 1]: so many drafts are right, one number after the other, by the row and the tokens "
+                 "that are out; instead of acceptance_rate"},
+    {"acceptance_rate", "0 to 1: the chance of each draft to be right, drawn from the seed, the row and the "
+                        "token's place; those before the first wrong one are accepted"},
 };
 
 static const struct man_fact step_time[] = {
@@ -116,6 +130,7 @@ void man_scenario(struct pkv_text *out)
     man_facts(out, "SCHEDULER", "Keys below scheduler:", FACTS(scheduler));
     for (int c = 0; c < PKV_CHOICE_COUNT; c++)
         choice(out, (enum pkv_choice)c);
+    man_facts(out, "SPECULATION", "Keys below speculation:", FACTS(speculation));
     man_facts(out, "STEP TIME", "Keys below step_time:", FACTS(step_time));
     man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
     man_facts(out, "GRID", NULL, FACTS(grid));

@@ -55,6 +55,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         .on_change = o->on_change,
         .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
         .num_gpu_blocks = sched->num_blocks + 1,
+        .has_speculation = sched->speculation.method != PKV_SPECULATION_NONE,
         .has_waste = sched->policies.layout->create != NULL,
         .target_ttft_ns = s->scenario->target_ttft_ns,
         .target_itl_ns = s->scenario->target_itl_ns,

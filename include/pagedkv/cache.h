@@ -21,7 +21,8 @@
  *   C3  num_keys is the number of different keys in the index
  *   C4  num_cached is the number of free blocks that have a key
  *   C5  num_stored is the number of different positions in blocks with a holder, group by group
- *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs)
+ *   C6  a table has exactly the blocks its computed positions need (more under a layout of runs, and
+ *       under speculation as many as the positions ahead may need)
  *   C7  the published blocks of a table come first, are full, and carry the sequence's identities,
  *       but for those that no hit of their group could use
  *   C8  the null blocks of a table come first, and no later position looks at what was in them
@@ -115,6 +116,8 @@ struct pkv_cache_config {
     bool keeps_chunk_end;              /* cache on: a chunked group keeps its last hashed block */
     enum pkv_pool_end unhashed_free;   /* where freed blocks without identity go, cache on */
     enum pkv_publish publish;          /* when a full block answers look-ups */
+    uint32_t max_ahead_tokens;         /* positions beyond the computed ones that a table may have */
+    bool drops_last_hit;               /* the last block of a hit is computed anew (EAGLE) */
 };
 
 /* One block table. */
@@ -131,6 +134,9 @@ struct pkv_seq {
     uint32_t num_prompt_tokens;
     uint32_t num_known_tokens;      /* prompt and generated */
     uint32_t num_computed_tokens;   /* positions in its blocks, those of this step included */
+    /* Of these, the last ones, which a step that still runs is computing: what they look at stays. The
+     * caller's; 0 again when the blocks are released. */
+    uint32_t num_flying_tokens;
     uint32_t num_spans;
     uint32_t num_keys;              /* identities known so far */
     uint32_t keys_capacity, spans_capacity;
@@ -146,6 +152,7 @@ struct pkv_seq {
 struct pkv_hit {
     uint32_t num_tokens;
     uint32_t num_free_blocks;       /* of these blocks, those that lie free now */
+    uint32_t num_dropped_blocks;    /* found behind them and not used */
     uint32_t num_blocks[PKV_MAX_GROUPS];     /* null ones included */
     uint32_t num_null[PKV_MAX_GROUPS];       /* leading blocks that are not needed */
     const pkv_block_id *blocks[PKV_MAX_GROUPS];
@@ -221,9 +228,10 @@ void pkv_cache_extend(struct pkv_cache *cache, struct pkv_seq *seq);
 /* For many that decode undisturbed: after how many positions what one does to its blocks comes again.
  * 0 = it does not. */
 uint32_t pkv_cache_period(const struct pkv_cache *cache);
-/* Does a sequence take or give back a block when it goes on to one position more than num_computed?
- * It may be told to when it need not. out: how many it takes. The same after every period. */
-bool pkv_cache_moves_blocks(const struct pkv_cache *cache, uint32_t num_computed,
+/* Does a sequence take or give back a block when it goes on to one position more than num_computed, of
+ * which num_flying still fly? It may be told to when it need not. out: how many it takes. The same after
+ * every period. */
+bool pkv_cache_moves_blocks(const struct pkv_cache *cache, uint32_t num_computed, uint32_t num_flying,
                             uint32_t *out_num_taken);
 
 /* Does it hold blocks that its next position will give back? After a prompt a window may have left many
@@ -239,6 +247,14 @@ void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens);
 
 /* Enter the full blocks below num_computed_tokens; for publish other than alloc. */
 void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq);
+
+/* The last positions were computed with tokens that were not right; the blocks stay. None of them
+ * lies in a block with an identity. */
+void pkv_cache_rewind(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
+
+/* The same below num_tokens under either publish, for tokens that became known after they were
+ * computed. */
+void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
 
 /* Take back the identities of blocks not wholly below num_tokens (their tokens were cancelled). */
 void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);

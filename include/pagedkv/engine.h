@@ -10,6 +10,11 @@
  * At a step: arrivals due, aborts due, schedule, step row, the model runs (time passes), tokens,
  * finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
  * nothing was aborted in it.
+ *
+ * Under async_scheduling a step's tokens come out at the end of the next one: the model runs while
+ * that one is scheduled. Its row has the counts of its own schedule and, with finished,
+ * free_blocks_end and max_gap_ns, those of the tokens that came out in it. A step that finds nothing
+ * running has no duration; what still runs when nobody is live any more is let go.
  */
 #ifndef PAGEDKV_ENGINE_H
 #define PAGEDKV_ENGINE_H
@@ -52,6 +57,7 @@ struct pkv_step_row {
      * requests; others come through on_gap. */
     int64_t regular_gap_ns, regular_gaps;
     int64_t output_tokens;          /* tokens that came out */
+    int64_t updated_ns;             /* time_ns of the step whose tokens these were; PKV_NO_TIME = none */
     /* Not printed either: what of the pool lies waste under a layout of runs, in positions; else 0.
      * reserved: held, and a later token of its request will be stored there; internal: held, and
      * nothing ever will, as it is the rest of a last block, of a guess or of a power of two;
@@ -148,6 +154,7 @@ struct pkv_engine_config {
     struct pkv_sink sinks[PKV_MAX_SINKS];
     size_t num_sinks;
     bool every_step;             /* never let one row stand for a stretch in which nothing changes */
+    int64_t row_ns;              /* 0 = a row is as long as what runs in it; else every row is so long */
     uint32_t stuck_steps;        /* idle rows before a run that cannot go on ends; at least 1 */
     uint64_t max_steps;          /* 0 = no limit */
     bool check;                  /* recount all invariants after every step */
@@ -165,6 +172,9 @@ struct pkv_engine_figures {
     uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions;
+    /* Times that drafts were computed, how many in all, how many were right (those beyond a request's
+     * end included), and tokens that came out of these times, drafts or not. */
+    uint64_t num_verifications, drafted_tokens, accepted_tokens, verified_tokens;
     struct pkv_cache_figures cache;
     char diagnosis[1024];                 /* one or more sentences when stuck or in a livelock */
 };

@@ -53,6 +53,7 @@ struct pkv_summary {
     double mean_running, mean_waiting;
     /* Under a layout of runs, of all slots of the pool (see pkv_step_row). What is left beside them
      * and the stored positions is free, and nobody waited for it. */
+    bool has_speculation;
     bool has_waste;
     double waste_reserved_frac, waste_internal_frac, waste_external_frac;
     struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
@@ -102,6 +103,7 @@ struct pkv_metrics_config {
                                    * differs from the last kept row; times and tokens always do */
     uint32_t block_size;          /* of the first group */
     uint32_t num_gpu_blocks;
+    bool has_speculation;         /* tell what came of the drafts */
     bool has_waste;               /* the layout gives runs: tell what they waste */
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
 };
@@ -140,6 +142,8 @@ struct pkv_engine_log_config {
     int64_t step_ns;              /* step number = time / step_ns */
     bool full;
     bool brief;                   /* the fields of a trace recording: no aborted, no cached_blocks */
+    bool async;                   /* also whose tokens came out */
+    bool drafts;                  /* full: also the drafts scheduled */
     int (*line)(void *ctx, const char *text, size_t length, struct pkv_err *err);
     void *ctx;
 };

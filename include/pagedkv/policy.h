@@ -7,7 +7,8 @@
  * ops of its own: the scheduler takes pointers, the registry only maps words to them.
  *
  * Choices are pure: const state and the view. State that learns has one door, observe(), called after
- * each step (an order two more, for who comes and goes); it is state_size bytes owned by the
+ * each step is committed (an order two more, for who comes and goes), so under async_scheduling when the
+ * next one is planned already; it is state_size bytes owned by the
  * scheduler, zeroed, then handed to init() with the values of the policy's parameters in their order.
  */
 #ifndef PAGEDKV_POLICY_H
@@ -58,9 +59,12 @@ struct pkv_sched_view {
     uint32_t num_blocks;
     uint32_t num_short_blocks;             /* in pick: what the grower lacks, at least 1 */
     uint32_t num_watermark_blocks;         /* must stay free after an admission while others run */
+    uint32_t num_drafts;                   /* that a step computes at most; 0 without speculation */
+    uint32_t num_lookahead_tokens;         /* positions asked for beyond a step's own */
     uint32_t max_model_len;                /* UINT32_MAX = none */
-    uint64_t max_step_tokens;              /* the token budget; UINT64_MAX = none */
-    uint64_t max_chunk_tokens;             /* most of them that one request gets; UINT64_MAX = any */
+    /* Of the steps that may run at once, one or under async_scheduling two; UINT64_MAX = any number. */
+    uint64_t max_step_tokens;              /* their token budgets */
+    uint64_t max_chunk_tokens;             /* most that one request gets of them, and its lookahead */
     bool takes_runs;                       /* a request gets all its blocks at once, at admission */
     bool prefix_cache;
     uint64_t num_passes;                   /* over a queue neither empty nor shut, so far */
@@ -68,8 +72,8 @@ struct pkv_sched_view {
     uint64_t seed;
 };
 
-/* Parts of a step. A running request decodes when it has a token out and one known token to compute;
- * else it is still in its prompt, or again in it. */
+/* Parts of a step. A running request decodes when it has a token out and one known token to compute,
+ * drafts not counted and one in flight taken as out; else it is still in its prompt, or again in it. */
 enum pkv_mix_part {
     PKV_MIX_DECODES = 1,
     PKV_MIX_PROMPTS = 2,
@@ -163,12 +167,16 @@ struct pkv_admit_ops {
                  const struct pkv_candidate *c);
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);
     bool ignores_idle_steps;   /* observe() learns nothing from a step in which nothing ran */
+    /* What it promises holds only where a running request gets one token a step and is gone with its last
+     * one: refused with speculation and with async_scheduling. */
+    bool needs_token_steps;
     size_t state_size;
     void (*init)(void *state, const int64_t *params);
     void (*observe)(void *state, const struct pkv_step_facts *facts);
     bool counts_budget;      /* takes a whole budget of tokens in flight for what one may get */
     bool counts_tokens;      /* reckons in tokens of one table that grows: one group of full attention */
-    /* Positions it must be able to hold one day to be admitted at all; NULL = the truth. */
+    /* Positions it must be able to hold one day to be admitted at all, drafts and lookahead not counted;
+     * NULL = the truth. */
     uint64_t (*positions_wanted)(const struct pkv_request *r);
 };
 

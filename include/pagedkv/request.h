@@ -59,12 +59,16 @@ struct pkv_steady {
     uint32_t phase;                /* its bucket: the clock, modulo the block size, at which it is due */
     uint32_t base;                 /* computed positions = base + clock, modulo 2^32 */
     uint64_t admission;            /* its place in the order of running */
+    uint64_t since;                /* number of the first plan that does not list it */
+    bool is_last;                  /* async: its last token is in flight, it gets no more */
     struct pkv_request *prev, *next;   /* neighbours in the bucket, by admission */
 };
 
 struct pkv_request {
     struct pkv_seq seq;
     uint32_t num_emitted;          /* generated tokens */
+    uint32_t num_drafts;           /* proposed for its next step; the scheduler's, as the next one */
+    uint32_t num_in_flight;        /* tokens that plans which are out will bring, async only */
     uint32_t num_output_tokens;    /* the truth; at least 1 even for one that emits none */
     uint32_t num_highest_tokens;   /* most positions ever computed, those of a hit included */
     uint32_t generation;           /* odd while live; raised at begin and end of a use */

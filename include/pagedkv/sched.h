@@ -10,11 +10,15 @@
  * Invariants, recounted by pkv_sched_check() with those of cache and pool:
  *   S1  a live request is waiting (or preempted) and in the queue, or running and in running, once
  *   S2  a waiting request holds no block and has nothing computed
- *   S3  computed <= known for every running request outside a step
+ *   S3  computed <= known for every running request outside a step, and never beyond what is known,
+ *       in flight and proposed
  *   S4  running <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
- *   S6  the steady requests' phases, sums and number are those of the requests themselves
+ *   S6  the steady requests' phases, sums and number are those of the requests themselves, their
+ *       number in every plan that is out as well
  *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
+ *   S8  a request's tokens in flight are the plans not committed that one will come out of
+ *   S9  drafts are proposed for running requests alone, and as many as are asked for
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -39,6 +43,38 @@ enum pkv_priority_victim { PKV_PRIORITY_VICTIM_VLLM, PKV_PRIORITY_VICTIM_SAFE };
 enum pkv_chunk_end { PKV_CHUNK_END_FREE, PKV_CHUNK_END_KEEP };
 enum pkv_oversized { PKV_OVERSIZED_REJECT, PKV_OVERSIZED_WAIT };
 
+/* Who proposes drafts. The method decides how many positions are asked for beyond a step's own: as
+ * many as there are drafts where a model on the GPU writes them, none where they are looked up in
+ * the text. EAGLE also computes the last block of a hit anew. */
+#define PKV_SPECULATION_METHODS(X)                                             \
+    X(PKV_SPECULATION_NONE, "none")                                            \
+    X(PKV_SPECULATION_DRAFT_MODEL, "draft_model")                              \
+    X(PKV_SPECULATION_EAGLE, "eagle")                                          \
+    X(PKV_SPECULATION_NGRAM, "ngram")
+
+enum pkv_speculation_method {
+#define PKV_ENUM(sym, word) sym,
+    PKV_SPECULATION_METHODS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_SPECULATION_METHOD_COUNT
+};
+
+const char *pkv_speculation_method_name(enum pkv_speculation_method method);
+
+#define PKV_MAX_DRAFTS 64u
+#define PKV_MAX_ACCEPTED 64u
+
+struct pkv_speculation {
+    enum pkv_speculation_method method;
+    uint32_t num_tokens;                   /* drafts a step, 1 .. PKV_MAX_DRAFTS */
+    /* Draft j of a request with o tokens out is right with this chance, drawn once for (seed, row,
+     * o + j); the drafts before the first wrong one are accepted. */
+    double acceptance_rate;
+    /* Or, when there is a pattern: accepted[(row + o) mod num_accepted] of them, at most. */
+    uint32_t accepted[PKV_MAX_ACCEPTED];
+    uint32_t num_accepted;
+};
+
 /* Sizes: 0 = unlimited where it says so. */
 struct pkv_sched_config {
     struct pkv_policies policies;
@@ -58,6 +94,12 @@ struct pkv_sched_config {
     enum pkv_priority_victim priority_victim;  /* keep or drop identities of cancelled tokens */
     enum pkv_chunk_end chunk_end;   /* of a chunked group, cache on: keep its last hashed block */
     enum pkv_oversized oversized;
+    /* A step is planned while the one before it runs; see pkv_sched_plan(). */
+    bool async_scheduling;
+    /* An admission asks for the positions beyond its own as growth does, and one with a single token
+     * left beside pure decodes is padded to as many tokens as those have. */
+    bool lookahead_at_admission;
+    struct pkv_speculation speculation;
     uint64_t seed;
 };
 
@@ -85,14 +127,16 @@ enum pkv_entry_kind { PKV_ENTRY_RUNNING, PKV_ENTRY_NEW, PKV_ENTRY_RESUMED };
 /* One scheduled request. */
 struct pkv_plan_entry {
     struct pkv_request_ref ref;
-    uint32_t num_tokens;
+    uint32_t num_tokens;            /* drafts included */
+    uint32_t num_drafts;            /* of these, guesses beyond the known tokens */
     uint32_t first_position;        /* computed before this step's tokens */
     uint32_t num_recomputed;
     uint32_t num_blocks_before[PKV_MAX_GROUPS];  /* its tables' lengths; 0 for an admitted one */
     enum pkv_entry_kind kind;
     bool samples;                   /* its computed tokens reach the known ones: a token comes out */
     /* written by commit */
-    bool sampled;                   /* a token came out (none does of a request for 0 tokens) */
+    uint32_t num_sampled;           /* tokens that came out (none of a request for 0 tokens) */
+    uint32_t num_accepted;          /* drafts that were right, those cut off at its end included */
     bool finished;
 };
 
@@ -115,12 +159,13 @@ struct pkv_plan {
     uint64_t num_steady;
     struct pkv_plan_entry *entries;  /* in scheduling order */
     size_t num_entries;
+    size_t num_grown;                /* of these, running ones; they come first */
     struct pkv_plan_admission *admissions;
     size_t num_admissions;
     struct pkv_plan_preemption *preemptions;
     size_t num_preemptions;
     uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
-    uint64_t num_recomputed_tokens, num_hit_tokens;
+    uint64_t num_recomputed_tokens, num_hit_tokens, num_drafts;
     enum pkv_limit limit;
     struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none is known */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
@@ -153,8 +198,10 @@ int pkv_sched_add(struct pkv_sched *sched, const struct pkv_request_spec *spec,
  *   returns  blocks that became free */
 uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 
-/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next; this
- * version commits a plan before the next one is made.
+/* Decide one step. The plan belongs to the scheduler and lives until the plan after the next. It is
+ * committed before the next one is made; under async_scheduling one plan may be out when the next is
+ * made, and they are committed in their order. The token which that one will bring counts as known
+ * then, but for identities of blocks; a request whose tokens in flight are its last gets nothing.
  *   cost     O(blocks taken + admitted + those who prefill), O(running) when somebody is given up;
  *            with on_blocked: skip, and with an order that ranks the queue, also O(waiting log waiting)
  *   returns  0, or -1 with PKV_ERR_MEMORY */
@@ -177,6 +224,13 @@ void pkv_sched_repeat(struct pkv_sched *sched, const struct pkv_plan *plan, uint
 /* The step's tokens come out, in the order of the plan's entries. Requests that have all of theirs
  * finish and give back their blocks; their records live until forgotten. */
 void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);
+
+/* Let go of a plan that is not committed, when none of its requests is live any more. */
+void pkv_sched_drop(struct pkv_sched *sched, struct pkv_plan *plan);
+
+/* Drafts proposed in a step, positions asked for beyond a step's own; 0 without speculation. */
+uint32_t pkv_speculation_num_drafts(const struct pkv_speculation *speculation);
+uint32_t pkv_speculation_lookahead(const struct pkv_speculation *speculation);
 
 /* All scheduled requests of a plan that is not committed yet, in scheduling order, steady ones
  * included. out has room for pkv_plan_num_scheduled(plan). */

@@ -68,6 +68,8 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->keeps_chunk_end = config->keeps_chunk_end && config->prefix_cache;
     cache->unhashed_free = config->unhashed_free;
     cache->publish = config->publish;
+    cache->max_ahead_tokens = config->max_ahead_tokens;
+    cache->drops_last_hit = config->drops_last_hit;
     cache->takes_runs = config->pool.layout->create != NULL;
     cache->needs_hint = config->pool.evict->needs_hint && !cache->takes_runs;
     cache->pool = pkv_pool_create(&config->pool, err);
@@ -252,15 +254,16 @@ bool pkv_cache_takes_block(const struct pkv_cache *cache, uint32_t group, uint32
 }
 
 bool pkv_cache_moves_blocks(const struct pkv_cache *cache, uint32_t num_computed,
-                            uint32_t *out_num_taken)
+                            uint32_t num_flying, uint32_t *out_num_taken)
 {
     bool gives_back = false;
     *out_num_taken = 0;
     for (uint32_t g = 0; g < cache->num_groups; g++) {
         const struct pkv_group_config *group = &cache->groups[g];
-        uint32_t phase = num_computed % group->block_size;
+        uint32_t size = group->block_size, phase = num_computed % size;
+        uint32_t landed_phase = (phase + size - num_flying % size) % size;
         *out_num_taken += group->ops->stores_positions && phase == 0;
-        gives_back |= group->ops->out_phase && phase == group->ops->out_phase(group);
+        gives_back |= group->ops->out_phase && landed_phase == group->ops->out_phase(group);
     }
     return gives_back || *out_num_taken > 0;
 }
@@ -297,6 +300,18 @@ void pkv_seq_catch_up(struct pkv_seq *seq, uint32_t num_computed_tokens)
 {
     PKV_ASSERT(num_computed_tokens >= seq->num_computed_tokens);
     seq->num_computed_tokens = num_computed_tokens;
+}
+
+void pkv_cache_rewind(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
+{
+    PKV_ASSERT(num_tokens <= seq->num_computed_tokens);
+    seq->num_computed_tokens -= num_tokens;
+    cache->num_stored -= (uint64_t)num_tokens * cache->num_storing;
+    for (uint32_t g = 0; g < cache->num_groups; g++) {
+        const struct pkv_table *table = &seq->tables[g];
+        uint64_t size = cache->groups[g].block_size, computed = seq->num_computed_tokens;
+        PKV_ASSERT(table->num_published * size <= computed && table->num_null * size <= computed);
+    }
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ static int check_null(const struct pkv_cache *cache, const struct pkv_seq *seq, 
     const struct pkv_group_config *config = &cache->groups[group];
     uint32_t num_out = 0, num_null = 0, num_leading = 0;
     if (config->ops->num_out)
-        num_out = config->ops->num_out(config, seq->num_computed_tokens);
+        num_out = config->ops->num_out(config, seq->num_computed_tokens - seq->num_flying_tokens);
     for (uint32_t i = 0; i < table->num; i++) {
         num_leading += table->ids[i] == PKV_BLOCK_NULL && i == num_null;
         num_null += table->ids[i] == PKV_BLOCK_NULL;
@@ -69,7 +69,9 @@ static int count_table(const struct pkv_cache *cache, const struct pkv_seq *seq,
     const struct pkv_table *table = &seq->tables[group];
     const struct pkv_group_config *config = &cache->groups[group];
     uint64_t want = config->ops->table_blocks(config, seq->num_computed_tokens);
-    if (table->num != want && (table->num < want || !cache->takes_runs))
+    uint64_t most = config->ops->table_blocks(
+        config, (uint64_t)seq->num_computed_tokens + cache->max_ahead_tokens);
+    if (table->num < want || (table->num > most && !cache->takes_runs))
         return pkv_fail(err, PKV_ERR_AUDIT, "C6: a table of %u blocks for %u computed positions",
                         table->num, seq->num_computed_tokens);
     if (check_null(cache, seq, group, err) < 0)

@@ -90,6 +90,8 @@ struct pkv_cache {
     bool prefix_cache, keeps_chunk_end;
     enum pkv_pool_end unhashed_free;
     enum pkv_publish publish;
+    uint32_t max_ahead_tokens;
+    bool drops_last_hit;
     struct prefix_index index;
     struct prefix_index second;     /* second identities, where groups can have them; else empty */
     struct pkv_slab slab;           /* tables, keys, spans not in use */

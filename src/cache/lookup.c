@@ -43,7 +43,7 @@ static void find_of_group(const struct pkv_cache *cache, const struct pkv_seq *s
 }
 
 /* Every group's blocks lie behind one another in the scratch, each with room for the whole text. */
-static uint32_t find_tokens(struct pkv_cache *cache, const struct pkv_seq *seq,
+static uint32_t find_tokens(const struct pkv_cache *cache, const struct pkv_seq *seq,
                             pkv_block_id *const *outs)
 {
     uint32_t tokens = seq->num_known_tokens - 1, asked;
@@ -69,7 +69,9 @@ void cache_find_common(struct pkv_cache *cache, const struct pkv_seq *seq, struc
         begin += (seq->num_known_tokens - 1) / cache->groups[g].block_size;
     }
     PKV_ASSERT(begin <= cache->hit_capacity);
-    out_hit->num_tokens = find_tokens(cache, seq, outs);
+    uint32_t found = find_tokens(cache, seq, outs);
+    out_hit->num_dropped_blocks = cache->drops_last_hit && found > 0;
+    out_hit->num_tokens = found - out_hit->num_dropped_blocks * cache->align;
     for (uint32_t g = 0; g < cache->num_groups; g++) {
         uint32_t num = out_hit->num_tokens / cache->groups[g].block_size, num_null = 0;
         while (num_null < num && outs[g][num_null] == PKV_BLOCK_NULL)
@@ -96,7 +98,7 @@ void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
 
 void pkv_cache_watch(struct pkv_cache *cache, const struct pkv_seq *seq, const struct pkv_hit *hit)
 {
-    uint32_t next = hit->num_blocks[0];
+    uint32_t next = hit->num_blocks[0] + hit->num_dropped_blocks;
     bool may_grow = cache->prefix_cache && next < seq->num_keys;
     if (!cache->is_plain) {   /* a window can find another run anywhere */
         cache->is_watching = cache->prefix_cache;

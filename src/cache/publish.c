@@ -62,10 +62,9 @@ static void publish_plain(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t
     table->num_published = num;
 }
 
-void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
+void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)
 {
-    uint32_t known = seq->num_known_tokens, computed = seq->num_computed_tokens;
-    uint32_t num_tokens = computed < known ? computed : known;
+    PKV_ASSERT(num_tokens <= seq->num_known_tokens && num_tokens <= seq->num_computed_tokens);
     if (!cache->prefix_cache)
         return;
     num_tokens -= num_tokens % cache->align;
@@ -83,6 +82,12 @@ void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
         if (cache->groups[g].ops->stores_positions &&
             num_tokens / cache->groups[g].block_size > seq->tables[g].num_published)
             publish_table(cache, seq, g, num_tokens / cache->groups[g].block_size);
+}
+
+void pkv_cache_publish(struct pkv_cache *cache, struct pkv_seq *seq)
+{
+    uint32_t known = seq->num_known_tokens, computed = seq->num_computed_tokens;
+    pkv_cache_publish_known(cache, seq, computed < known ? computed : known);
 }
 
 void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens)

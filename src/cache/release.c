@@ -121,7 +121,7 @@ uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq)
         pkv_slab_give(&cache->slab, table->ids, table->capacity, sizeof(*table->ids));
         *table = (struct pkv_table){0};
     }
-    seq->num_computed_tokens = 0;
+    seq->num_computed_tokens = seq->num_flying_tokens = 0;
     return num_freed;
 }
 
@@ -131,7 +131,7 @@ static uint32_t num_out(const struct pkv_cache *cache, const struct pkv_seq *seq
     const struct pkv_table *table = &seq->tables[g];
     if (!group->ops->num_out)
         return 0;
-    uint32_t num = group->ops->num_out(group, seq->num_computed_tokens);
+    uint32_t num = group->ops->num_out(group, seq->num_computed_tokens - seq->num_flying_tokens);
     if (cache->keeps_chunk_end && group->ops->keeps_chunk_end && table->num_published > 0 &&
         num >= table->num_published)
         num = table->num_published - 1;

@@ -28,6 +28,12 @@ struct livelock_watch {
     uint64_t distance, limit;            /* states since; at the limit the kept one is replaced */
 };
 
+/* A step that the model runs while the next one is scheduled. */
+struct running_step {
+    struct pkv_plan *plan;               /* NULL = none; the scheduler's */
+    int64_t dur_ns, scheduled_ns;
+};
+
 struct pkv_engine {
     struct pkv_engine_config config;
     struct pkv_sched *sched;             /* owned */
@@ -48,6 +54,7 @@ struct pkv_engine {
     struct lone_preemption lone;
     struct livelock_watch watch;
     const char *unfinished_reason;
+    struct running_step runs;            /* async_scheduling only */
     bool failed;                         /* in the middle of a step: times are not whole */
     struct longest_since longest;        /* of the steps that are over */
     struct pkv_err *drain_err;
@@ -69,8 +76,8 @@ int gaps_reserve_step(struct pkv_engine *e, struct pkv_err *err);
 void gaps_note_step(struct pkv_engine *e);
 /* Bring a request's token times up to the moment `now_ns`, the end of the last step noted. */
 void gaps_settle(struct pkv_engine *e, struct pkv_request *r, int64_t now_ns);
-/* One token at end_ns, in the step at hand. */
-void gaps_token(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns);
+/* Tokens at end_ns, in the step at hand; at least one. */
+void gaps_tokens(struct pkv_engine *e, struct pkv_request *r, uint32_t num, int64_t end_ns);
 
 /* emit.c: to all sinks, in the order in which they were given */
 int emit_event(struct pkv_engine *e, const struct pkv_event *event, struct pkv_err *err);

@@ -53,14 +53,16 @@ void gaps_settle(struct pkv_engine *e, struct pkv_request *r, int64_t now_ns)
     r->last_token_ns = now_ns;
 }
 
-void gaps_token(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns)
+void gaps_tokens(struct pkv_engine *e, struct pkv_request *r, uint32_t num, int64_t end_ns)
 {
     bool is_first = r->first_token_ns == PKV_NO_TIME;
     int64_t gap = is_first ? 0 : end_ns - r->last_token_ns;
-    r->timed_tokens++;
+    r->timed_tokens += num;
     r->timed_step = e->row.step;
     r->last_token_ns = end_ns;
     PKV_ASSERT(r->timed_tokens == r->num_emitted);
+    for (uint32_t i = 1; i < num; i++)
+        emit_gap(e, 0);   /* they come out together */
     if (is_first) {
         r->first_token_ns = end_ns;
         return;

@@ -75,14 +75,14 @@ static int64_t next_event_ns(const struct pkv_engine *e)
 static int64_t stretch(struct pkv_engine *e, const struct pkv_plan *plan, int64_t dur,
                        int64_t until_next)
 {
-    if (until_next <= dur)
+    if (dur == 0 || until_next <= dur)
         return dur;
     pkv_sched_repeat(e->sched, plan, (uint64_t)((until_next - 1) / dur));
     return until_next;
 }
 
-/* How long the step takes. */
-static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
+/* How long the model takes for a plan. */
+static int64_t work_ns(struct pkv_engine *e, const struct pkv_plan *plan)
 {
     const struct pkv_step_work work = {
         .num_prefill_tokens = plan->num_prefill_tokens,
@@ -91,8 +91,30 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
     };
     int64_t dur = pkv_step_time_ns(&e->config.step_time, &work);
     e->is_too_long = dur >= PKV_LONGEST_STEP_NS;
+    return dur;
+}
+
+/* What runs beside this step's schedule: its own work, or under async_scheduling that of the step
+ * before, if any. */
+static struct running_step take_turn(struct pkv_engine *e, struct pkv_plan *plan)
+{
+    struct running_step own = {plan, work_ns(e, plan), e->now_ns};
+    if (!pkv_sched_config(e->sched)->async_scheduling)
+        return own;
+    struct running_step runs = e->runs;
+    e->runs = own;
+    return runs;
+}
+
+/* How long the row is: as what runs in it. One in which nothing changes stands for all up to the next
+ * event. */
+static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan,
+                        const struct running_step *runs)
+{
+    int64_t dur = e->config.row_ns ? e->config.row_ns : runs->dur_ns;
     int64_t next = next_event_ns(e);
-    bool is_idle = plan->changed_nothing && engine_num_live(e) > 0;
+    bool brings_something = runs->plan && runs->plan->num_tokens > 0;
+    bool is_idle = plan->changed_nothing && !brings_something && engine_num_live(e) > 0;
     e->num_idle_steps = is_idle && next == PKV_NO_TIME ? e->num_idle_steps + 1 : 0;
     if (e->num_idle_steps >= e->config.stuck_steps)
         e->figures.outcome = PKV_OUTCOME_STUCK;
@@ -174,11 +196,12 @@ static void settle_left(struct pkv_engine *e, const struct pkv_plan *plan)
         gaps_settle(e, plan->preemptions[i].ref.request, e->now_ns);
 }
 
-static int token_out(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns,
-                     struct pkv_err *err)
+static int tokens_out(struct pkv_engine *e, const struct pkv_plan_entry *entry, int64_t end_ns,
+                      struct pkv_err *err)
 {
+    struct pkv_request *r = entry->ref.request;
     bool is_first = r->first_token_ns == PKV_NO_TIME;
-    gaps_token(e, r, end_ns);
+    gaps_tokens(e, r, entry->num_sampled, end_ns);
     if (!is_first || !e->wants_events)
         return 0;
     struct pkv_event event = event_of(e, PKV_EVENT_FIRST_TOKEN, end_ns, r);
@@ -197,6 +220,18 @@ static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, s
     return 0;
 }
 
+static void count_entry(struct pkv_engine *e, const struct pkv_plan_entry *entry)
+{
+    struct pkv_engine_figures *f = &e->figures;
+    e->row.output_tokens += entry->num_sampled;
+    if (entry->num_drafts == 0)
+        return;
+    f->num_verifications++;
+    f->drafted_tokens += entry->num_drafts;
+    f->accepted_tokens += entry->num_accepted;
+    f->verified_tokens += entry->num_sampled;
+}
+
 static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t end_ns,
                    struct pkv_err *err)
 {
@@ -205,14 +240,14 @@ static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t en
     row->regular_gaps = row->output_tokens = (int64_t)plan->num_steady;
     row->max_gap_ns = plan->num_steady ? row->dur_ns : 0;
     for (size_t i = 0; i < plan->num_entries; i++)
-        row->output_tokens += plan->entries[i].sampled;
+        count_entry(e, &plan->entries[i]);
     /* Counted first, so that the account holds even if a sink fails in the middle. */
     e->figures.output_tokens += (uint64_t)row->output_tokens;
     e->figures.completed += plan->num_finished;
     row->finished = (int64_t)plan->num_finished;
     for (size_t i = 0; i < plan->num_entries; i++) {
         const struct pkv_plan_entry *entry = &plan->entries[i];
-        if (entry->sampled && token_out(e, entry->ref.request, end_ns, err) < 0)
+        if (entry->num_sampled && tokens_out(e, entry, end_ns, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < plan->num_finished; i++)
@@ -260,10 +295,38 @@ static int check_time(const struct pkv_engine *e, struct pkv_err *err)
                     e->row.context_tokens);
 }
 
+/* When nobody is live any more, what still runs is for nobody. */
+static void let_go(struct pkv_engine *e)
+{
+    if (e->runs.plan && engine_num_live(e) == 0) {
+        pkv_sched_drop(e->sched, e->runs.plan);
+        e->runs = (struct running_step){0};
+    }
+}
+
+/* The model is through with a plan: its tokens come out. */
+static int complete(struct pkv_engine *e, const struct running_step *runs, int64_t end_ns,
+                    struct pkv_err *err)
+{
+    e->failed = true;   /* until the step is whole */
+    e->row.updated_ns = runs->plan ? runs->scheduled_ns : PKV_NO_TIME;
+    gaps_note_step(e);
+    if (runs->plan) {
+        pkv_sched_commit(e->sched, runs->plan);
+        if (results(e, runs->plan, end_ns, err) < 0)
+            return -1;
+    }
+    e->row.free_blocks_end = pkv_cache_num_free(pkv_sched_cache(e->sched));
+    if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)
+        return -1;
+    let_go(e);
+    e->failed = false;
+    return 0;
+}
+
 int engine_step(struct pkv_engine *e, struct pkv_err *err)
 {
-    struct pkv_cache *cache = pkv_sched_cache(e->sched);
-    uint64_t evicted_before = pkv_cache_figures(cache).num_evicted;
+    uint64_t evicted_before = pkv_cache_figures(pkv_sched_cache(e->sched)).num_evicted;
     struct pkv_plan *plan;
     if (gaps_reserve_step(e, err) < 0 || pkv_sched_plan(e->sched, &plan, err) < 0)
         return -1;
@@ -271,7 +334,8 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     fill_planned(e, plan, evicted_before);
     fill_waste(e, plan);
     count_plan(e, plan);
-    e->row.dur_ns = duration(e, plan);
+    struct running_step runs = take_turn(e, plan);
+    e->row.dur_ns = duration(e, plan, &runs);
     bool is_stuck = e->figures.outcome == PKV_OUTCOME_STUCK;
     if ((e->wants_events || is_stuck) && pkv_sched_find_head(e->sched, plan, err) < 0)
         return -1;
@@ -284,16 +348,9 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
         return -1;
     if (check_time(e, err) < 0)
         return -1;
-    e->failed = true;   /* until the step is whole */
-    pkv_sched_commit(e->sched, plan);
     int64_t end_ns = e->now_ns + e->row.dur_ns;
-    gaps_note_step(e);
-    if (results(e, plan, end_ns, err) < 0)
+    if (complete(e, &runs, end_ns, err) < 0)
         return -1;
-    e->row.free_blocks_end = pkv_cache_num_free(cache);
-    if (check(e, NULL, err) < 0 || emit_step(e, err) < 0)
-        return -1;
-    e->failed = false;
     e->figures.num_steps++;
     e->figures.end_ns = end_ns;
     e->now_ns = end_ns;

@@ -5,8 +5,9 @@
  * The first half is written down when the plan is made, as later the tables have moved on. Block 0
  * is the engine's null block, so a recorded block id is ours plus 1.
  *
- *   keys      step new resumed sched preempted [aborted] finished gen free_sched free
+ *   keys      step new resumed sched preempted [aborted] finished gen [updated_step] free_sched free
  *             [waiting running] n_waiting n_running preempt_total [cached_blocks] [blocks evicted]
+ *             [spec]
  *   blocks    new requests first, then running, then resumed ones: whole tables for those admitted,
  *             for running ones what they got
  */
@@ -56,6 +57,12 @@ static void comma(struct pkv_text *t)
 {
     if (t->length > 0 && t->text[t->length - 1] != '[' && t->text[t->length - 1] != '{')
         pkv_text_add(t, ",");
+}
+
+static void add_number(struct pkv_text *t, const char *key, uint64_t n)
+{
+    pkv_text_add(t, key);
+    pkv_text_u64(t, n);
 }
 
 static void add_id(struct pkv_engine_log *log, struct pkv_text *t, const struct pkv_request *r)
@@ -135,6 +142,19 @@ static void add_blocks(struct pkv_engine_log *log, const struct pkv_plan_entry *
     pkv_text_add(t, "]");
 }
 
+static void add_drafts(struct pkv_engine_log *log, const struct pkv_plan *plan)
+{
+    struct pkv_text *t = &log->blocks;
+    pkv_text_add(t, ",\"spec\":{");
+    for (size_t i = 0; i < plan->num_entries; i++) {
+        if (plan->entries[i].num_drafts == 0)
+            continue;
+        add_listed(log, t, plan->entries[i].ref.request);
+        add_number(t, ":", plan->entries[i].num_drafts);
+    }
+    pkv_text_add(t, "}");
+}
+
 static int add_tables(struct pkv_engine_log *log, const struct pkv_cache *cache,
                       const struct pkv_plan *plan, struct pkv_err *err)
 {
@@ -156,6 +176,8 @@ static int add_tables(struct pkv_engine_log *log, const struct pkv_cache *cache,
         pkv_text_u64(t, (uint64_t)evicted[i] + 1);
     }
     pkv_text_add(t, "]");
+    if (log->config.drafts)
+        add_drafts(log, plan);
     return 0;
 }
 
@@ -187,12 +209,6 @@ static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_e
     if (row->status == PKV_REQUEST_COMPLETED)
         add_listed(log, &log->finished, row->request);
     return log->finished.failed ? out_of_memory(err) : 0;
-}
-
-static void add_number(struct pkv_text *t, const char *key, uint64_t n)
-{
-    pkv_text_add(t, key);
-    pkv_text_u64(t, n);
 }
 
 static void add_list(struct pkv_text *t, const char *key, struct pkv_text *list)
@@ -242,6 +258,9 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
         add_list(t, ",\"aborted\":[", &log->aborted);
     add_list(t, ",\"finished\":[", &log->finished);
     add_number(t, ",\"gen\":", (uint64_t)row->output_tokens);
+    if (log->config.async)
+        add_number(t, ",\"updated_step\":", row->updated_ns == PKV_NO_TIME ? 0
+                   : (uint64_t)(row->updated_ns / log->config.step_ns));
     add_number(t, ",\"free_sched\":", log->free_after_schedule);
     add_number(t, ",\"free\":", cache.num_free);
     if (log->config.full && add_queues(log, sched, err) < 0)

@@ -231,6 +231,7 @@ int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *f
     int status = 0;
     figures_read(&m->figures, figures, m->config.block_size, &m->means, &m->summary);
     m->summary.has_waste = m->config.has_waste;
+    m->summary.has_speculation = m->config.has_speculation;
     if (m->requests)
         request_log_advance(&m->request_log, INT64_MAX);
     if (m->scenario)

@@ -180,6 +180,16 @@ static void add_waste(struct pkv_text *t, const struct exact_means *m)
     end(t);
 }
 
+static void add_speculation(struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    begin(t, "speculation");
+    count(t, "verifications", e->num_verifications);
+    count(t, "drafted", e->drafted_tokens);
+    count(t, "accepted", e->accepted_tokens);
+    count(t, "emitted", e->verified_tokens);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -200,6 +210,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
     pkv_text_json(&t, pkv_outcome_name(s->engine.outcome));
     if (s->has_waste)
         add_waste(&t, means);
+    if (s->has_speculation)
+        add_speculation(&t, &s->engine);
     pkv_text_add(&t, "\n}\n");
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);

@@ -1,6 +1,7 @@
 /*
  * admit_future_peak.c - Past-Future: start one if the most memory that all will ever hold together
- * stays below the pool.
+ * stays below the pool. One step is one token there: drafts, and the positions asked for beyond them,
+ * are not reckoned with.
  *
  * The output lengths are the true ones (hindsight); the published rule draws them from the outputs
  * of the past, and LightLLM adds the tokens that its prompt cache pins. A request holds all its

@@ -3,7 +3,8 @@
  *
  * With true output lengths, one token a step each, and whole prompts at once this admits as much as
  * can run without a preemption; prompts computed in pieces fall behind what is reckoned here, and
- * blocks shared by a prefix count for each. A last token is never stored.
+ * blocks shared by a prefix count for each. A last token is never stored. With drafts, or ends that are
+ * seen a step late, the reckoning would be of another future, so neither is taken.
  *
  * After MC-SF (Jaillet et al., arXiv 2502.07115), whose other half is the order sjf_true.
  */
@@ -43,4 +44,5 @@ const struct pkv_admit_ops pkv_admit_mc_sf = {
     .begin = begin,
     .consider = consider,
     .took = took,
+    .needs_token_steps = true,
 };

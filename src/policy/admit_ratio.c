@@ -75,10 +75,12 @@ static uint64_t to_come(const struct ratio_state *s, const struct pkv_request *r
     return rest < (uint64_t)s->clip ? rest : (uint64_t)s->clip;
 }
 
-/* Of a prompt in pieces; the one token that a decoding request has to compute is not a rest. */
+/* Of a prompt in pieces; the one token that a decoding request has to compute is not a rest. Drafts, and
+ * the place of a token in flight, may be computed beyond what is known. */
 static uint32_t rest_of_prompt(const struct pkv_request *r)
 {
-    uint32_t rest = r->seq.num_known_tokens - r->seq.num_computed_tokens;
+    uint32_t known = r->seq.num_known_tokens, done = r->seq.num_computed_tokens;
+    uint32_t rest = known > done ? known - done : 0;
     return rest == 1 && r->num_emitted > 0 ? 0 : rest;
 }
 
@@ -137,7 +139,7 @@ static void took(const void *state, const struct pkv_sched_view *view, void *scr
     const struct pkv_request *r = c->request;
     uint64_t size = pkv_cache_block_size(view->cache);
     uint64_t taken = (c->need_blocks - c->hit->num_free_blocks) * size;
-    bool is_whole = c->hit->num_tokens + c->num_tokens == r->seq.num_known_tokens;
+    bool is_whole = c->hit->num_tokens + c->num_tokens >= r->seq.num_known_tokens;
     uint64_t most = r->max_tokens < s->clip ? r->max_tokens : (uint64_t)s->clip;
     pass->num_taken_tokens += taken;
     pass->offset += (double)(taken + (is_whole ? most : 0) + size);

@@ -22,6 +22,14 @@ static const struct pkv_preset_setting vllm[] = {
     {"blocked_prefill", "stop"},
 };
 
+static const struct pkv_preset_setting vllm_async[] = {
+    VLLM_CHOICES,
+    {"admit", "whole_prompt"},
+    {"unhashed_free", "head"},
+    {"blocked_prefill", "stop"},
+    {"async_scheduling", "true"},
+};
+
 static const struct pkv_preset_setting vllm_0_19[] = {
     VLLM_CHOICES,
     {"admit", "whole_prompt"},
@@ -35,6 +43,7 @@ static const struct pkv_preset_setting vllm_2025_09[] = {
     {"unhashed_free", "tail"},
     {"blocked_prefill", "skip"},
     {"chunk_end", "keep"},
+    {"lookahead_at_admission", "false"},
 };
 
 static const struct pkv_preset_setting lightllm[] = {
@@ -74,6 +83,10 @@ static const struct pkv_preset presets[] = {
      .summary = "vLLM V1, synchronous scheduling",
      .source = "vLLM main 48ebd6f2f164 of 2026-07-26; checked against recorded step logs",
      SETTINGS(vllm)},
+    {.name = "vllm-async",
+     .summary = "vLLM V1 as it is started by default: each step is scheduled while another runs",
+     .source = "vLLM main 48ebd6f2f164 of 2026-07-26; checked against recorded step logs",
+     SETTINGS(vllm_async)},
     {.name = "vllm-0.19",
      .summary = "vLLM 0.19, synchronous scheduling: all freed blocks go to the tail",
      .source = "inferred from the dates of the changes between 67f3fb084 and 48ebd6f2f164",
@@ -113,7 +126,7 @@ const struct pkv_preset *const *pkv_preset_list(size_t *out_num)
 {
     static const struct pkv_preset *const list[NUM_PRESETS] = {
         &presets[0], &presets[1], &presets[2], &presets[3],
-        &presets[4], &presets[5], &presets[6], &presets[7]};
+        &presets[4], &presets[5], &presets[6], &presets[7], &presets[8]};
     *out_num = NUM_PRESETS;
     return list;
 }

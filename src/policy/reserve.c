@@ -8,12 +8,16 @@ uint64_t reserve_positions_wanted(const struct pkv_request *r)
     return (uint64_t)r->seq.num_prompt_tokens + r->max_tokens - 1;
 }
 
+/* With the drafts of the step that brings the last token, and what is asked for beyond. */
 static uint32_t positions_to_end(const struct pkv_sched_view *view, const struct pkv_request *r)
 {
+    uint32_t ahead = (r->max_tokens > 1 ? view->num_drafts : 0) + view->num_lookahead_tokens;
     uint64_t wanted = reserve_positions_wanted(r);
     uint32_t last = view->max_model_len - 1;   /* the token that reaches it is never stored */
     uint32_t end = wanted < last ? (uint32_t)wanted : last;
-    return end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
+    end = end > r->seq.num_known_tokens ? end : r->seq.num_known_tokens;
+    uint32_t room = view->max_model_len > end ? view->max_model_len - end : 0;
+    return end + (ahead < room ? ahead : room);
 }
 
 static uint64_t need_to_end(const struct pkv_sched_view *view, const struct pkv_request *r,

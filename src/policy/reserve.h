@@ -2,7 +2,8 @@
  * reserve.h - room to the end: what a pass over the waiting queue sets aside for those who run, so that
  * nobody who is let in will ever lack a block.
  *
- * A request may come to fill prompt + max_tokens - 1 positions. What the running ones may still take is
+ * A request may come to fill prompt + max_tokens - 1 positions, and under speculation those of its last
+ * drafts and of the lookahead. What the running ones may still take is
  * summed up when a pass begins; a newcomer fits if its own blocks to the end are free beside that. So
  * nobody is ever preempted, as long as no request produces more than its max_tokens.
  *

@@ -105,7 +105,11 @@ static int create_engine(struct conform *c, struct pkv_err *err)
 {
     const struct pkv_recording *r = c->recording;
     struct pkv_engine_log_config log = {.step_ns = STEP_NS, .full = r->log_blocks,
-                                        .brief = r->trace != NULL, .line = on_line, .ctx = c};
+                                        .brief = r->trace != NULL,
+                                        .async = r->sched.async_scheduling,
+                                        .drafts = r->sched.speculation.method !=
+                                                  PKV_SPECULATION_NONE,
+                                        .line = on_line, .ctx = c};
     c->log = pkv_engine_log_create(&log, err);
     if (!c->log)
         return -1;
@@ -116,6 +120,7 @@ static int create_engine(struct conform *c, struct pkv_err *err)
         .sinks = {pkv_engine_log_sink(c->log), {.step = on_step, .ctx = c}},
         .num_sinks = 2,
         .every_step = true,
+        .row_ns = STEP_NS,
         .stuck_steps = r->stuck_steps,
         .max_steps = r->max_steps,
         .check = c->config->check,

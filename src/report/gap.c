@@ -3,7 +3,8 @@
  *
  * requests.csv tells how long it was, steps.csv when steps began and ended. A token comes out at the
  * end of the step that computes the last known position; a preempted request lost its place when the
- * step of its preemption began, right behind its last token. Gaps of several chunks of recomputing
+ * step of its preemption began, right behind its last token. Under async_scheduling both are one row
+ * later: the token of a step comes out with the next one. Gaps of several chunks of recomputing
  * cannot be seen to their end in these files; one is named only when nothing else fits.
  */
 #include "report/explain_private.h"
@@ -93,25 +94,53 @@ struct search {
     const struct life_entry *away;       /* the preemption behind its last token; NULL = not away */
     const struct life_entry *resumed;    /* and when it came back last */
     const struct life_entry *maybe;      /* the longest of those whose end cannot be seen */
-    bool has_token;
+    int64_t since_ns;                    /* its last token, when it is away */
+    int64_t end_ns;                      /* of the row at hand */
+    bool has_token, is_async;
     struct gap *gap;
 };
 
-/* Pass over what happened up to a moment. */
-static void advance(struct search *s, int64_t now_ns)
+/* Its first token may come out at the end of the row in which it is given up. */
+static bool has_token(const struct search *s)
 {
-    for (; s->next < s->life->num && s->life->entries[s->next].time_ns <= now_ns; s->next++) {
+    return s->has_token || (s->is_async && s->life->row.first_token_ns == s->end_ns);
+}
+
+/* Pass over what happened up to the beginning of a step; one that took no time begins with the next. */
+static void advance(struct search *s, const struct step *step)
+{
+    for (; s->next < s->life->num; s->next++) {
         const struct life_entry *e = &s->life->entries[s->next];
+        if (e->time_ns > step->time_ns || e->step > (uint64_t)step->step)
+            return;
         if (e->kind == PKV_EVENT_FIRST_TOKEN) {
             s->has_token = true;
         } else if (e->kind == PKV_EVENT_RESUME) {
             s->resumed = e;
-        } else if (e->kind == PKV_EVENT_PREEMPT && s->has_token) {
+        } else if (e->kind == PKV_EVENT_PREEMPT && has_token(s)) {
             bool no_token = s->away && s->resumed && e->lost_tokens < s->resumed->known_tokens;
+            s->since_ns = no_token ? s->since_ns : e->time_ns;
             s->away = no_token ? s->away : e;
             s->resumed = NULL;
         }
     }
+}
+
+/* A token came out again, or one of several chunks. true: found for sure. */
+static bool come_back(struct search *s, int64_t end_ns)
+{
+    struct gap *gap = s->gap;
+    const struct life_entry *away = s->away;
+    bool is_whole = s->resumed->hit_tokens + s->resumed->sched_tokens >= s->resumed->known_tokens;
+    s->away = NULL;
+    if (is_whole && end_ns - s->since_ns == gap->ns) {
+        gap->cause = GAP_PREEMPTION;
+        gap->preemption = away;
+        return true;
+    }
+    if (!is_whole && end_ns - s->since_ns <= gap->ns)
+        s->maybe = away;
+    return false;
 }
 
 /* true: found for sure. */
@@ -119,18 +148,17 @@ static bool look_at(struct search *s, const struct step *step)
 {
     int64_t end_ns = step->time_ns + step->dur_ns;
     struct gap *gap = s->gap;
-    advance(s, step->time_ns);
-    if (s->away && s->resumed) {
-        bool is_whole = s->resumed->hit_tokens + s->resumed->sched_tokens >= s->resumed->known_tokens;
-        if (is_whole && end_ns - s->away->time_ns == gap->ns) {
-            gap->cause = GAP_PREEMPTION;
-            gap->preemption = s->away;
-            return true;
-        }
-        if (!is_whole && end_ns - s->away->time_ns <= gap->ns)
-            s->maybe = s->away;
-        s->away = NULL;    /* a token came out, or one of several chunks */
-    } else if (s->has_token && !s->away && step->dur_ns == gap->ns && gap->cause == GAP_UNKNOWN) {
+    const struct life_entry *before = s->away;
+    if (s->is_async && s->away && s->resumed && come_back(s, end_ns))
+        return true;
+    s->end_ns = end_ns;
+    advance(s, step);
+    bool leaves_now = s->is_async && s->away && s->away != before;
+    if (leaves_now)
+        s->since_ns = end_ns;   /* what ran until now still brought it a token */
+    if (s->away && !leaves_now)
+        return !s->is_async && s->resumed && come_back(s, end_ns);
+    if (s->has_token && step->dur_ns == gap->ns && gap->cause == GAP_UNKNOWN) {
         gap->cause = GAP_STEP;
         gap->step = (uint64_t)step->step;
         gap->time_ns = step->time_ns;
@@ -162,7 +190,8 @@ int gap_find(const struct run_dir *run, const struct life *life, struct gap *out
              struct pkv_err *err)
 {
     struct side side = {0};
-    struct search search = {.life = life, .gap = out};
+    struct search search = {.life = life, .gap = out,
+                            .is_async = run->scenario->sched.async_scheduling};
     *out = (struct gap){.cause = GAP_NONE, .ns = life->row.max_gap_ns};
     if (life->row.max_gap_ns == PKV_NO_TIME)
         return 0;

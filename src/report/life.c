@@ -351,8 +351,8 @@ static void add_up(struct life *life)
         if (!w || !w->after_preemption)
             continue;
         life->preempted_ns += w->end_ns - w->begin_ns;
-        if (first == PKV_NO_TIME || w->begin_ns < first)
-            before += w->end_ns - w->begin_ns;
+        if (first == PKV_NO_TIME || w->begin_ns < first)   /* async: it may come while it waits */
+            before += (first == PKV_NO_TIME || w->end_ns < first ? w->end_ns : first) - w->begin_ns;
     }
     if (row->status == PKV_REQUEST_REJECTED)
         return;

@@ -114,6 +114,16 @@ static void add_differences(struct pkv_text *t, const struct pkv_scenario *s)
         add_if_other(t, preset, "blocked_prefill",
                      c->blocked_prefill == PKV_BLOCKED_PREFILL_STOP ? "stop" : "skip");
     }
+    if (c->async_scheduling && !preset_value(preset, "async_scheduling"))
+        pkv_text_add(t, ", async scheduling");
+    if (c->speculation.method != PKV_SPECULATION_NONE) {
+        const char *usual = preset_value(preset, "lookahead_at_admission");
+        if (c->lookahead_at_admission != !usual)
+            add_if_other(t, NULL, "lookahead_at_admission",
+                         c->lookahead_at_admission ? "true" : "false");
+        pkv_text_fmt(t, ", %s with ", pkv_speculation_method_name(c->speculation.method));
+        add_counted(t, c->speculation.num_tokens, "draft");
+    }
     if (c->watermark > 0) {
         pkv_text_add(t, ", watermark ");
         pkv_text_ratio(t, (__int128)(c->watermark * 1e6 + 0.5), 1000000, 6);

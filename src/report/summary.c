@@ -121,6 +121,20 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
 }
 
 /* Shares of the pool, on average over time. */
+static void add_speculation(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    if (!s->has_speculation)
+        return;
+    add_share_of(t, e->accepted_tokens, e->drafted_tokens);
+    pkv_text_add(t, " drafts accepted (");
+    add_percent(t, share(e->accepted_tokens, e->drafted_tokens));
+    pkv_text_add(t, "), ");
+    pkv_text_ratio(t, e->verified_tokens, e->num_verifications, 2);
+    pkv_text_add(t, " tokens a step of a request with drafts");
+    put(p, "speculation", t);
+}
+
 static void add_waste(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
 {
     if (!s->has_waste)
@@ -163,6 +177,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
     pkv_text_add(t, " filled");
     put(p, "blocks", t);
     add_waste(p, t, s);
+    add_speculation(p, t, s);
 }
 
 /* ---- latencies ---- */

@@ -24,7 +24,7 @@ static bool may_become(enum pkv_request_status from, enum pkv_request_status to)
         return to != PKV_REQUEST_WAITING && to != PKV_REQUEST_REJECTED;
     case PKV_REQUEST_PREEMPTED:
         return to == PKV_REQUEST_RUNNING || to == PKV_REQUEST_ABORTED ||
-               to == PKV_REQUEST_UNFINISHED;
+               to == PKV_REQUEST_COMPLETED || to == PKV_REQUEST_UNFINISHED;
     case PKV_REQUEST_COMPLETED:
     case PKV_REQUEST_ABORTED:
     case PKV_REQUEST_REJECTED:

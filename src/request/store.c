@@ -93,6 +93,7 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->emits_nothing = spec->num_output_tokens == 0;
     r->num_output_tokens = r->emits_nothing ? 1 : spec->num_output_tokens;
     r->num_emitted = r->num_highest_tokens = r->num_hit_tokens = 0;
+    r->num_drafts = r->num_in_flight = 0;
     r->num_preemptions = r->peak_blocks = r->num_overtakes = r->told_limits = 0;
     r->num_recomputed_tokens = 0;
     r->status = PKV_REQUEST_WAITING;

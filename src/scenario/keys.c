@@ -11,6 +11,7 @@ _Static_assert(sizeof(enum pkv_pool_end) == sizeof(unsigned) &&
                    sizeof(enum pkv_blocked_prefill) == sizeof(unsigned) &&
                    sizeof(enum pkv_priority_victim) == sizeof(unsigned) &&
                    sizeof(enum pkv_oversized) == sizeof(unsigned) &&
+                   sizeof(enum pkv_speculation_method) == sizeof(unsigned) &&
                    sizeof(enum pkv_step_time_law) == sizeof(unsigned) &&
                    sizeof(enum pkv_arrival_law) == sizeof(unsigned) &&
                    sizeof(enum pkv_length_law) == sizeof(unsigned),
@@ -32,6 +33,7 @@ static const char *const chunk_ends[] = {
 static const char *const oversized_ways[] = {
     [PKV_OVERSIZED_REJECT] = "reject", [PKV_OVERSIZED_WAIT] = "wait", NULL
 };
+static const char *const speculation_methods[] = { PKV_SPECULATION_METHODS(WORD) NULL };
 static const char *const step_time_laws[] = { PKV_STEP_TIME_LAWS(WORD) NULL };
 static const char *const arrival_laws[] = { PKV_ARRIVAL_LAWS(WORD) NULL };
 static const char *const length_laws[] = { PKV_LENGTH_LAWS(WORD) NULL };
@@ -46,6 +48,7 @@ const struct key keys[KEY_COUNT] = {
 static const struct section sections[] = {
     { .name = "kv" },
     { .name = "scheduler" },
+    { .name = "speculation" },
     { .name = "step_time", .form = SECTION_STEP_TIME, .is_whole = true },
     { .name = "traffic" },
     { .name = "traffic.arrivals", .is_whole = true },
@@ -91,7 +94,7 @@ void section_list(const char *name, char *out, size_t size)
 
         if (prefix && (strncmp(key, name, prefix - 1) != 0 || key[prefix - 1] != '.'))
             continue;
-        if (keys[id].kind == KIND_LATER || keys[id].kind == KIND_LATER_SWITCH)
+        if (keys[id].kind == KIND_LATER)
             continue;   /* known only to be refused */
         key += prefix;
         length = strcspn(key, ".");
@@ -114,14 +117,14 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
     switch (keys[id].kind) {
     case KIND_WORD:   return 1u << *(const unsigned *)field;
     case KIND_PATH:   return 1u << (*(char *const *)field != NULL);
-    case KIND_U32:    return 1u << (*(const uint32_t *)field > 0);
+    case KIND_U32: case KIND_ACCEPTED: return 1u << (*(const uint32_t *)field > 0);
     case KIND_U64:    return 1u << (*(const uint64_t *)field > 0);
     case KIND_DOUBLE: return 1u << (*(const double *)field > 0);
     case KIND_NONE: case KIND_TEXT: case KIND_BOOL: case KIND_MS: case KIND_NS: case KIND_TIME:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
     case KIND_PRIORITIES: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
-    case KIND_LATER: case KIND_LATER_SWITCH:
+    case KIND_LATER:
         break;
     }
     PKV_UNREACHABLE("a key of this kind decides nothing");

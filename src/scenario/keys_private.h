@@ -31,14 +31,13 @@ enum key_kind {
     KIND_SPEEDUP,
     KIND_GROUPS,
     KIND_PRIORITIES,
+    KIND_ACCEPTED,    /* numbers of drafts that are right, one after the other */
     /* Other names of keys: what they say goes to the keys in `means`, nothing is printed. */
     KIND_GPU_BLOCKS,
     KIND_SCHEDULING_POLICY,
     KIND_FULL_ISL,
     KIND_VARY,        /* keys with lists of values; of a grid, not of a run */
-    /* Known, but not in this version. */
-    KIND_LATER,
-    KIND_LATER_SWITCH  /* only false is */
+    KIND_LATER        /* known, but not in this version */
 };
 
 #define MAX_COUNT INT32_MAX               /* tokens, blocks, sequences: two of them fit 32 bits */
@@ -52,7 +51,10 @@ enum key_kind {
 /* The key has a meaning only while another one has one of these values. */
 #define UNDER(id, values) .decider = KEY_##id, .when = (values)
 #define GIVEN (1u << 1)                   /* a decider that is no word: it is there, or above 0 */
+#define NOT_GIVEN (1u << 0)
 #define IS(word) (1u << (word))
+#define SPECULATES                                                                              \
+    (IS(PKV_SPECULATION_DRAFT_MODEL) | IS(PKV_SPECULATION_EAGLE) | IS(PKV_SPECULATION_NGRAM))
 #define CUT_LAWS (IS(PKV_LENGTH_UNIFORM) | IS(PKV_LENGTH_LOGNORMAL) | IS(PKV_LENGTH_EMPIRICAL))
 
 #define LENGTH_KEYS(X, ID, name, member, low, decider_id)                                       \
@@ -132,9 +134,21 @@ enum key_kind {
       FIELD(sched.long_prefill_token_threshold), RANGE(0, MAX_COUNT), .standard = "0")          \
     X(MAX_MODEL_LEN, "scheduler.max_model_len", .kind = KIND_U32, FIELD(sched.max_model_len),   \
       RANGE(0, MAX_COUNT), .standard = "0")                                                     \
-    X(ASYNC_SCHEDULING, "scheduler.async_scheduling", .kind = KIND_LATER_SWITCH)                \
-    X(LOOKAHEAD, "scheduler.lookahead_at_admission", .kind = KIND_LATER,                        \
-      .hint = "it belongs to speculation")                                                      \
+    X(ASYNC_SCHEDULING, "scheduler.async_scheduling", .kind = KIND_BOOL,                        \
+      FIELD(sched.async_scheduling), .standard = "false")                                       \
+    X(LOOKAHEAD, "scheduler.lookahead_at_admission", .kind = KIND_BOOL,                         \
+      FIELD(sched.lookahead_at_admission), .standard = "true")                                  \
+    X(SPECULATION, "speculation.method", .kind = KIND_WORD, FIELD(sched.speculation.method),    \
+      WORDS(speculation_methods), .standard = "none")                                           \
+    X(NUM_DRAFTS, "speculation.num_tokens", .kind = KIND_U32,                                   \
+      FIELD(sched.speculation.num_tokens), RANGE(1, PKV_MAX_DRAFTS), .required = true,          \
+      UNDER(SPECULATION, SPECULATES))                                                           \
+    X(ACCEPTED, "speculation.accepted", .kind = KIND_ACCEPTED,                                  \
+      FIELD(sched.speculation.num_accepted), RANGE(0, PKV_MAX_DRAFTS),                          \
+      UNDER(SPECULATION, SPECULATES))                                                           \
+    X(ACCEPTANCE_RATE, "speculation.acceptance_rate", .kind = KIND_DOUBLE,                      \
+      FIELD(sched.speculation.acceptance_rate), RANGE(0, 1), .required = true,                  \
+      UNDER(ACCEPTED, NOT_GIVEN))                                                               \
     X(STEP_TIME, "step_time.model", .kind = KIND_WORD, FIELD(step_time.law),                    \
       WORDS(step_time_laws), .standard = "affine")                                              \
     X(FIXED_MS, "step_time.ms", .kind = KIND_MS, FIELD(step_time.fixed_ns),                     \

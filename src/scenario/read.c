@@ -65,6 +65,9 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
     if (decider == KEY_REQUESTS)
         return node_fail_key(said->node, err, "%s: is for synthetic traffic, and there is no "
                              "traffic.requests", said->shown);
+    if (keys[decider].kind == KIND_ACCEPTED)
+        return node_fail_key(said->node, err, "%s: %s says which drafts are right", said->shown,
+                             keys[decider].name);
     if (keys[decider].kind == KIND_WORD)
         return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
                              keys[decider].name,
@@ -76,7 +79,11 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
 /* The place of a key that is not there is that of the key that asks for it. */
 static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
 {
-    const struct given *asks = &l->given[keys[id].decider];
+    enum key_id decider = keys[id].decider;
+
+    while (decider != KEY_NONE && l->given[decider].source == KEY_NONE)
+        decider = keys[decider].decider;
+    const struct given *asks = &l->given[decider];
 
     if (asks->source == KEY_NONE)
         return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
@@ -273,6 +280,7 @@ static int check_groups(const struct loader *l, struct pkv_err *err)
 {
     static const enum key_id layout[] = { KEY_GROUPS, KEY_LAYOUT, KEY_PRESET };
     static const enum key_id admit[] = { KEY_GROUPS, KEY_ADMIT, KEY_PRESET };
+    static const enum key_id method[] = { KEY_SPECULATION, KEY_GROUPS };
     const struct pkv_sched_config *c = &l->scenario->sched;
     const struct pkv_policies *p = &c->policies;
     char text[160];
@@ -289,6 +297,40 @@ static int check_groups(const struct loader *l, struct pkv_err *err)
                  "group of full attention", p->admit->info.name);
         return fail_at_given(l, admit, sizeof(admit) / sizeof(*admit), text, err);
     }
+    if (c->speculation.method == PKV_SPECULATION_EAGLE)
+        return fail_at_given(l, method, sizeof(method) / sizeof(*method), "speculation.method: eagle "
+                             "drops the last block of a hit and serves one group of full attention",
+                             err);
+    return 0;
+}
+
+/* What the scheduler would refuse without a place. */
+static int check_speculation(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id speculation[] = { KEY_SPECULATION, KEY_ASYNC_SCHEDULING };
+    static const enum key_id layout[] = { KEY_LAYOUT, KEY_SPECULATION, KEY_ASYNC_SCHEDULING,
+                                          KEY_PRESET };
+    static const enum key_id admit[] = { KEY_ADMIT, KEY_SPECULATION, KEY_ASYNC_SCHEDULING,
+                                         KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    bool speculates = c->speculation.method != PKV_SPECULATION_NONE;
+    char text[160];
+
+    if (speculates && c->async_scheduling)
+        return fail_at_given(l, speculation, 2, "speculation: does not go together with "
+                             "async_scheduling in this version", err);
+    if (c->policies.layout->create && (speculates || c->async_scheduling)) {
+        snprintf(text, sizeof(text), "layout: %s gives a request all its blocks at once; it goes "
+                 "without %s", c->policies.layout->info.name,
+                 speculates ? "speculation" : "async_scheduling");
+        return fail_at_given(l, layout, sizeof(layout) / sizeof(*layout), text, err);
+    }
+    if (c->policies.admit->needs_token_steps && (speculates || c->async_scheduling)) {
+        snprintf(text, sizeof(text), "admit: %s looks into a future of one token a step; it goes "
+                 "without %s", c->policies.admit->info.name,
+                 speculates ? "speculation" : "async_scheduling");
+        return fail_at_given(l, admit, sizeof(admit) / sizeof(*admit), text, err);
+    }
     return 0;
 }
 
@@ -302,7 +344,8 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0 ||
+        check_speculation(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

@@ -96,8 +96,8 @@ static int want_null(const struct node *root, const char *key, const char *what,
 
     if (!node || node_is_null(node))
         return 0;
-    return node_fail(node, err, "%s: this version replays logs without speculation and "
-                     "async scheduling; %s", key, what);
+    return node_fail(node, err, "%s: this version finds prefixes in the unit that the block sizes "
+                     "give; %s", key, what);
 }
 
 /* "trace": {"file", "rows", "step_ms", "tokens_per_hash_id"}, every one of them. */
@@ -143,8 +143,7 @@ static int read_recorder(struct pkv_recording *r, const struct node *root, const
 
     r->max_steps = 1000000;
     r->log_blocks = true;
-    if (want_null(root, "spec", "spec must be null", err) < 0 ||
-        want_null(root, "prefix_match_unit", "prefix_match_unit must be null", err) < 0 ||
+    if (want_null(root, "prefix_match_unit", "prefix_match_unit must be null", err) < 0 ||
         take_count(root, "max_steps", 1, MAX_STEPS, &r->max_steps, err) < 0 ||
         take_count(root, "stuck_steps", 1, UINT32_MAX, &stuck_steps, err) < 0)
         return -1;
@@ -182,6 +181,35 @@ static int give_settings(struct loader *l, const struct node *root, struct pkv_e
     return 0;
 }
 
+/* "spec": null, or {"k", "method", "accept"}, every one of them. */
+static int give_speculation(struct loader *l, const struct node *root, struct pkv_err *err)
+{
+    static const struct { const char *name, *meaning; } names[] = {
+        { "k", "speculation.num_tokens" }, { "method", "speculation.method" },
+        { "accept", "speculation.accepted" },
+    };
+    const struct node *spec = node_child(root, "spec");
+    const struct value v = { .node = spec, .shown = "spec" };
+
+    if (!spec || node_is_null(spec))
+        return 0;
+    if (spec->kind != NODE_MAP)
+        return value_fail(&v, err, "null or a map of k, method and accept belongs here");
+    for (size_t i = 0; i < 3; i++) {
+        const struct node *child = node_child(spec, names[i].name);
+
+        if (!child)
+            return value_fail(&v, err, "%s is missing", names[i].name);
+        if (loader_give(l, names[i].meaning, names[i].name, child, LAYER_FILE, err) < 0)
+            return -1;
+    }
+    for (const struct node *child = spec->children; child; child = child->next)
+        if (strcmp(child->key, "k") != 0 && strcmp(child->key, "method") != 0 &&
+            strcmp(child->key, "accept") != 0)
+            return node_fail_key(child, err, "spec: unknown key '%.60s'", child->key);
+    return 0;
+}
+
 static int give_presets(struct loader *l, const char *name, struct pkv_err *err)
 {
     const struct node node = { .kind = NODE_SCALAR, .path = "", .text = name,
@@ -211,8 +239,9 @@ static int load(struct pkv_recording *r, struct loader *l, const char *path, con
     if (root->kind != NODE_MAP)
         return node_fail(root, err, "the settings of a recording are one JSON object");
     if (check_engine(root, err) < 0 || give_settings(l, root, err) < 0 ||
+        give_speculation(l, root, err) < 0 ||
         give_presets(l, preset ? preset : "vllm", err) < 0 ||
-        loader_read(l, KEY_BLOCK_SIZE, KEY_LOOKAHEAD, err) < 0 ||
+        loader_read(l, KEY_BLOCK_SIZE, KEY_ACCEPTANCE_RATE, err) < 0 ||
         read_recorder(r, root, l->folder, err) < 0)
         return -1;
     r->sched = l->scenario->sched;

@@ -115,6 +115,13 @@ static void write_priorities(struct pkv_text *out, const struct pkv_synth_config
     pkv_text_add(out, "]");
 }
 
+static void write_accepted(struct pkv_text *out, const struct pkv_speculation *speculation)
+{
+    for (uint32_t i = 0; i < speculation->num_accepted; i++)
+        pkv_text_fmt(out, "%s%" PRIu32, i ? ", " : "[", speculation->accepted[i]);
+    pkv_text_add(out, "]");
+}
+
 static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum key_id id)
 {
     const void *at = key_field(s, id);
@@ -141,9 +148,10 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
         break;
     case KIND_GROUPS:     groups_write(out, &s->sched); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
+    case KIND_ACCEPTED:   write_accepted(out, &s->sched.speculation); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
-    case KIND_LATER: case KIND_LATER_SWITCH:
+    case KIND_LATER:
         PKV_UNREACHABLE("this key is not written");
     }
 }
@@ -160,12 +168,13 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
     case KIND_U64: case KIND_MS:
         return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
+    case KIND_ACCEPTED: return s->sched.speculation.num_accepted > 0;
     case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME: case KIND_WORD:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
         return true;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
-    case KIND_LATER: case KIND_LATER_SWITCH:
+    case KIND_LATER:
         break;
     }
     return false;

@@ -127,6 +127,7 @@ int value_read_preset(const struct value *v, struct pkv_err *err);
 int value_read_format(const struct value *v, struct pkv_err *err);
 int value_read_groups(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
+int value_read_accepted(const struct value *v, struct pkv_err *err);
 int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
 
 void groups_write(struct pkv_text *out, const struct pkv_sched_config *c);

@@ -269,14 +269,8 @@ static int read_speedup(const struct value *v, struct pkv_err *err)
 
 static int refuse_later(const struct value *v, struct pkv_err *err)
 {
-    bool on;
-
-    if (keys[v->source].kind == KIND_LATER)
-        return node_fail_key(v->node, err, "%s: is not in this version; %s", v->shown,
-                             keys[v->source].hint);
-    if (value_read_flag(v, &on, err) < 0)
-        return -1;
-    return on ? value_fail(v, err, "true is not in this version; only false is") : 0;
+    return node_fail_key(v->node, err, "%s: is not in this version; %s", v->shown,
+                         keys[v->source].hint);
 }
 
 int value_read(const struct value *v, struct pkv_err *err)
@@ -303,8 +297,8 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_SCHEDULING_POLICY: return value_read_scheduling_policy(v, err);
     case KIND_FULL_ISL:          return value_read_full_isl(v, err);
     case KIND_VARY:              return value_read_vary(v, err);
-    case KIND_LATER:
-    case KIND_LATER_SWITCH:      return refuse_later(v, err);
+    case KIND_ACCEPTED:          return value_read_accepted(v, err);
+    case KIND_LATER:             return refuse_later(v, err);
     }
     PKV_UNREACHABLE("a key has no kind");
 }

@@ -1,11 +1,18 @@
 /*
- * value_list.c - the value that is a list of numbers: priorities.
+ * value_list.c - the values that are lists of numbers: priorities and accepted drafts.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/units.h"
 #include "scenario/scenario_private.h"
+
+static int want_list(const struct value *v, const char *what, struct pkv_err *err)
+{
+    if (v->node->kind == NODE_LIST && v->node->children)
+        return 0;
+    return value_fail(v, err, "a list of %s belongs here", what);
+}
 
 static int read_priority(const struct value *v, const struct node *node, int64_t *out,
                          struct pkv_err *err)
@@ -64,9 +71,8 @@ int value_read_priorities(const struct value *v, struct pkv_err *err)
     struct pkv_scenario_private *owned = s->private_;
     size_t num = 0;
 
-    if (v->node->kind != NODE_LIST || !v->node->children)
-        return value_fail(v, err, "a list of priorities, like [0, 1] or [{priority: 0, weight: 3}], "
-                          "belongs here");
+    if (want_list(v, "priorities, like [0, 1] or [{priority: 0, weight: 3}],", err) < 0)
+        return -1;
     for (const struct node *node = v->node->children; node; node = node->next)
         num++;
     owned->priorities = pkv_alloc(num, sizeof(*owned->priorities), err);
@@ -80,5 +86,29 @@ int value_read_priorities(const struct value *v, struct pkv_err *err)
     s->synth.priorities = owned->priorities;
     s->synth.priority_weights = owned->weights;
     s->synth.num_priorities = num;
+    return 0;
+}
+
+/* [3, 0, 1]: so many of the drafts are right, at most as many as are proposed. */
+int value_read_accepted(const struct value *v, struct pkv_err *err)
+{
+    struct pkv_speculation *speculation = &v->scenario->sched.speculation;
+    const char *why;
+    uint64_t count;
+
+    if (want_list(v, "numbers of drafts, like [3, 0, 1],", err) < 0)
+        return -1;
+    speculation->num_accepted = 0;
+    for (const struct node *node = v->node->children; node; node = node->next) {
+        const struct value item = { .node = node, .shown = v->shown };
+
+        if (speculation->num_accepted == PKV_MAX_ACCEPTED)
+            return value_fail(&item, err, "has more than %u numbers", PKV_MAX_ACCEPTED);
+        if (value_want_number(&item, "a number of drafts", err) < 0)
+            return -1;
+        if (pkv_parse_u64(node->text, node->length, speculation->num_tokens, &count, &why) < 0)
+            return value_fail(&item, err, "'%.40s' %s", node->text, why);
+        speculation->accepted[speculation->num_accepted++] = (uint32_t)count;
+    }
     return 0;
 }

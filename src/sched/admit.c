@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "sched/sched_private.h"
 
-enum considered { ADMITTED, REFUSED, DEFERRED, NO_MEMORY };
+enum considered { ADMITTED, REFUSED, DEFERRED, STOPPED, NO_MEMORY };
 
 /* The request at the head of the queue when the pass began, or the first that was refused, decides
  * the limit of the step. */
@@ -35,7 +35,7 @@ static void look_up(struct pkv_sched *s, struct pkv_request *r, struct pkv_hit *
 
 static bool has_lost_ids(const struct pkv_hit *hit)
 {
-    return hit->num_tokens > 0 && !hit->blocks[0];
+    return hit->num_tokens + hit->num_dropped_blocks > 0 && !hit->blocks[0];
 }
 
 /* The first one refused in a step is the one that will be looked up in the next. */
@@ -75,12 +75,13 @@ static void count_overtakes(struct pkv_sched *s)
 static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                              uint32_t num_positions, struct pkv_err *err)
 {
-    uint64_t end = sched_end_positions(s, r);
+    uint64_t end = sched_peak_positions(s, r);
     end = end > num_positions ? end : num_positions;
     uint64_t room = pkv_cache_room(s->cache);
     uint64_t positions = end < room ? end : room;
-    if (positions < r->seq.num_known_tokens)
-        positions = r->seq.num_known_tokens < room ? r->seq.num_known_tokens : room;
+    uint32_t known = drafts_positions(s, r->seq.num_known_tokens);
+    if (positions < known)
+        positions = known < room ? known : room;
     if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
                  err) < 0 ||
@@ -132,6 +133,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
         return REFUSED;
     }
     record_admission(s, plan, c, r, num_free);
+    r->num_drafts = plan->entries[plan->num_entries - 1].num_drafts;
     if (s->remembered.ref.request == r)
         s->remembered.ref.request = NULL;
     pkv_waiting_remove(s->waiting, r);
@@ -157,6 +159,11 @@ static uint32_t positions_at_once(const struct pkv_sched *s, const struct pkv_re
     return reserved < UINT32_MAX ? (uint32_t)reserved : UINT32_MAX;
 }
 
+static uint32_t admitted_positions(const struct pkv_sched *s, uint32_t num_positions)
+{
+    return s->config.lookahead_at_admission ? drafts_positions(s, num_positions) : num_positions;
+}
+
 static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                                 struct pkv_err *err)
 {
@@ -164,7 +171,14 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
-    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - hit.num_tokens);
+    uint32_t left = r->seq.num_known_tokens - hit.num_tokens, n = sched_first_chunk(&s->config, left);
+    if (left == 1 && drafts_pad(s, plan)) {
+        n += s->num_drafts;
+        if (n > s->budget || (uint64_t)hit.num_tokens + n > s->max_model_len) {
+            note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
+            return STOPPED;
+        }
+    }
     if (!s->config.enable_chunked_prefill && n > s->budget) {
         note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
         return DEFERRED;
@@ -174,7 +188,7 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         .request = r,
         .hit = &hit,
         .num_tokens = n,
-        .num_positions = positions_at_once(s, r, hit.num_tokens + n),
+        .num_positions = positions_at_once(s, r, admitted_positions(s, hit.num_tokens + n)),
     };
     c.need_blocks = pkv_cache_need(s->cache, &r->seq, &hit, c.num_positions);
     uint64_t need = c.need_blocks;
@@ -269,6 +283,8 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
         if (put_aside(&s->deferred, &s->num_deferred, &s->deferred_capacity, s, r, err) < 0)
             return -1;
         return 1;
+    case STOPPED:
+        return 0;
     case NO_MEMORY:
         break;
     }
@@ -315,7 +331,7 @@ void sched_pass_by(struct pkv_sched *s, struct pkv_plan *plan)
 int pkv_sched_find_head(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     struct pkv_request *head;
-    PKV_ASSERT(s->in_flight);
+    PKV_ASSERT(s->num_out > 0);
     if (plan->limit != PKV_LIMIT_LATCH || plan->head.request)
         return 0;
     if (pkv_sched_find_first(s, &head, err) < 0)

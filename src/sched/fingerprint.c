@@ -4,7 +4,7 @@
  * Who runs and who waits, in which order, how often each was overtaken or given up where somebody
  * asks, and what the blocks hold: with no arrival, abort or token in between, the same number twice
  * means that the same goes on for ever. What order, admission and mix have learnt is in it, and what
- * the latter two will be told of the step at hand; what a preempt policy has learnt is not.
+ * the latter two will be told of the steps that are out; what a preempt policy has learnt is not.
  */
 #include <stdlib.h>
 
@@ -78,7 +78,9 @@ static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
 static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r)
 {
     bool overtakes = sched_counts_overtakes(s);   /* else a count decides nothing */
-    return pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
+    hash = pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
+    hash = pkv_mix(hash, (uint64_t)r->num_drafts << 32 | r->num_in_flight);
+    return pkv_mix(hash, r->seq.num_flying_tokens);
 }
 
 static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t num)
@@ -91,13 +93,16 @@ static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t num)
 static uint64_t mix_learnt(const struct pkv_sched *s, uint64_t hash)
 {
     const struct pkv_policies *p = &s->config.policies;
-    const struct pkv_plan *plan = &s->slots[(s->num_plans - 1) & 1].plan;
     if (!p->admit->observe && !p->mix->observe)
         return hash;
     hash = mix_bytes(hash, s->admit_state, p->admit->state_size);
     hash = mix_bytes(hash, s->mix_state, p->mix->state_size);
-    hash = pkv_mix(pkv_mix(hash, s->parts), plan->num_admissions);
-    return pkv_mix(pkv_mix(hash, plan->num_prefill_tokens), plan->num_decodes);
+    for (uint64_t number = s->num_plans - s->num_out; number < s->num_plans; number++) {
+        const struct plan_slot *slot = &s->slots[number & 1];
+        hash = pkv_mix(pkv_mix(hash, slot->lesson.parts), slot->plan.num_admissions);
+        hash = pkv_mix(pkv_mix(hash, slot->plan.num_prefill_tokens), slot->plan.num_decodes);
+    }
+    return hash;
 }
 
 int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *err)

@@ -16,18 +16,23 @@
 static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_request *r,
                               uint64_t budget)
 {
-    /* The engine also cuts at max_model_len - 1. That bites only for prompts which its front door
-     * turns away; here (oversized: wait) such a one is computed and ends with its first token. */
-    uint32_t n = sched_first_chunk(&s->config, r->seq.num_known_tokens - r->seq.num_computed_tokens);
+    /* The engine also cuts at max_model_len - 1. Where that bites without drafts, its front door has
+     * turned the prompt away; here (oversized: wait) it is computed and ends with its first token. */
+    if (flight_is_last(s, r))
+        return 0;
+    uint32_t known = sched_known_tokens(r), drafts = drafts_that_fit(s, r, known);
+    uint32_t n = sched_first_chunk(&s->config, known + drafts - r->seq.num_computed_tokens);
     return n < budget ? n : (uint32_t)budget;
 }
 
-/* Is it of the parts that are walked in this turn? Before its growth. */
+/* Is it of the parts that are walked in this turn? Before its growth. A token in flight is as good as
+ * one that is out. */
 static bool takes_part(const struct pkv_request *r, unsigned parts)
 {
     if (r->steady.is_in)
         return false;
-    bool decodes = r->num_emitted > 0 && r->seq.num_known_tokens - r->seq.num_computed_tokens == 1;
+    bool decodes = r->num_emitted + r->num_in_flight > 0 &&
+                   sched_known_tokens(r) - r->seq.num_computed_tokens == 1;
     return parts & (decodes ? PKV_MIX_DECODES : PKV_MIX_PROMPTS);
 }
 
@@ -78,6 +83,7 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
     sched_remove_running(s, index);
     uint32_t freed = give_up_blocks(s, victim);
     pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
+    victim->num_drafts = 0;
     victim->num_preemptions++;
     s->num_preemptions++;
     plan->preemptions[plan->num_preemptions++] = (struct pkv_plan_preemption){
@@ -104,7 +110,7 @@ enum grown { GROWN, NOT_GROWN, GAVE_ITSELF_UP };
 static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                            uint32_t n, unsigned parts, size_t *place)
 {
-    uint32_t positions = r->seq.num_computed_tokens + n;
+    uint32_t positions = drafts_positions(s, r->seq.num_computed_tokens + n);
     while (pkv_cache_grow(s->cache, &r->seq, NULL, n, positions) == PKV_ALLOC_SHORT) {
         steady_spell_out(s, plan);
         steady_leave_all(s, plan);   /* who is not of this turn */
@@ -140,17 +146,11 @@ static void add_grown(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
     plan_add_entry(s, plan, entry);
 }
 
-/* Steady ones are not walked. */
-static size_t first_to_walk(const struct pkv_sched *s)
-{
-    return steady_come_first(s) ? s->steady.num : 0;
-}
-
 static void grow_one_by_one(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
     if (parts & PKV_MIX_DECODES)
         steady_grow(s, plan);
-    for (size_t i = first_to_walk(s); i < s->num_running && s->budget > 0; i++) {
+    for (size_t i = steady_num_first(s); i < s->num_running && s->budget > 0; i++) {
         struct pkv_request *r = s->running[i];
         if (!takes_part(r, parts))
             continue;
@@ -185,12 +185,15 @@ static uint64_t blocks_wanted(const struct pkv_sched *s, unsigned parts, uint64_
         budget -= s->steady.num;
     }
     *out_grower = NULL;
-    for (size_t i = first_to_walk(s); i < s->num_running && budget > 0; i++) {
+    for (size_t i = steady_num_first(s); i < s->num_running && budget > 0; i++) {
         struct pkv_request *r = s->running[i];
         if (!takes_part(r, parts))
             continue;
         uint32_t n = tokens_wanted(s, r, budget);
-        sum += pkv_cache_need(s->cache, &r->seq, NULL, r->seq.num_computed_tokens + n);
+        if (n == 0)
+            continue;
+        uint32_t positions = drafts_positions(s, r->seq.num_computed_tokens + n);
+        sum += pkv_cache_need(s->cache, &r->seq, NULL, positions);
         budget -= n;
         if (sum > num_free && !*out_grower)
             *out_grower = r;
@@ -211,7 +214,7 @@ static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts
         uint64_t need = blocks_wanted(s, parts, num_free, &grower);
         if (need <= num_free)
             return;
-        if (s->steady.num > 0) {
+        if (s->steady.num + s->steady.num_lasts > 0) {
             steady_leave_all(s, plan);
             continue;
         }
@@ -227,6 +230,8 @@ static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts
 
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
+    if (parts & PKV_MIX_DECODES)
+        steady_part_with_lasts(s, plan);
     switch (s->config.policies.grow->shape) {
     case PKV_GROW_ONE_BY_ONE:
         break;

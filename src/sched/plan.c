@@ -20,15 +20,17 @@ int plan_reserve(struct pkv_sched *s, struct pkv_plan *plan, size_t num, struct 
     return 0;
 }
 
-/* A scheduled request with more than one token is prefilled, one with a single token decodes. */
+/* A scheduled request with more than one token, drafts not counted, is prefilled, one with a single
+ * token decodes. */
 static void count(struct pkv_plan *plan, const struct pkv_plan_entry *entry, uint64_t sign)
 {
-    uint64_t n = entry->num_tokens;
+    uint64_t n = entry->num_tokens, own = n - entry->num_drafts;
     plan->num_tokens += sign * n;
+    plan->num_drafts += sign * entry->num_drafts;
     plan->num_context_tokens += sign * (entry->first_position + n);
     plan->num_recomputed_tokens += sign * entry->num_recomputed;
-    if (n > 1)
-        plan->num_prefill_tokens += sign * n;
+    if (own > 1)
+        plan->num_prefill_tokens += sign * own;
     else
         plan->num_decodes += sign;
 }
@@ -39,7 +41,9 @@ void plan_add_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_
     uint32_t highest = r->num_highest_tokens;
     uint32_t below = highest > entry.first_position ? highest - entry.first_position : 0;
     entry.num_recomputed = below < entry.num_tokens ? below : entry.num_tokens;
-    entry.samples = entry.first_position + entry.num_tokens >= r->seq.num_known_tokens;
+    uint32_t end = entry.first_position + entry.num_tokens, known = sched_known_tokens(r);
+    entry.samples = end >= known;
+    entry.num_drafts = end > known ? end - known : 0;
     r->sched_mark = plan->number;
     r->sched_entry = (uint32_t)plan->num_entries;
     plan->entries[plan->num_entries++] = entry;

@@ -29,7 +29,7 @@ void sched_left(struct pkv_sched *s, const struct pkv_request *r)
 void pkv_sched_repeat(struct pkv_sched *s, const struct pkv_plan *plan, uint64_t num_more)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
-    PKV_ASSERT(s->in_flight && plan->changed_nothing);
+    PKV_ASSERT(s->num_out > 0 && plan->number == s->num_plans - 1 && plan->changed_nothing);
     if (!order->far_behind)
         return;
     uint64_t room = (uint64_t)s->config.num_blocks * s->config.groups[0].block_size;

@@ -38,6 +38,9 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
         .prefix_cache = config->prefix_cache,
         .unhashed_free = config->unhashed_free,
         .publish = config->policies.publish->when,
+        .max_ahead_tokens = pkv_speculation_num_drafts(&config->speculation) +
+                            pkv_speculation_lookahead(&config->speculation),
+        .drops_last_hit = config->speculation.method == PKV_SPECULATION_EAGLE,
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
@@ -75,16 +78,36 @@ static int create_policy_states(struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    return a <= UINT64_MAX / b ? a * b : UINT64_MAX;
+}
+
+/* A window keeps what a step in flight looks at, so two steps' tokens may lie before it. */
+static void set_most_tokens(struct pkv_sched *s)
+{
+    uint64_t num_steps = s->config.async_scheduling ? 2 : 1;
+    uint64_t threshold = s->config.long_prefill_token_threshold;
+    uint64_t chunk = threshold && threshold < s->max_budget ? threshold : s->max_budget;
+    s->view.max_step_tokens = times(s->max_budget, num_steps);
+    chunk = times(chunk, num_steps);
+    s->view.max_chunk_tokens = chunk <= UINT64_MAX - s->lookahead ? chunk + s->lookahead : UINT64_MAX;
+}
+
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err)
 {
     if (!(config->watermark >= 0 && config->watermark <= 1)) {
         pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
         return NULL;
     }
+    if (drafts_check_config(config, err) < 0)
+        return NULL;
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
         return NULL;
     s->config = *config;
+    s->num_drafts = pkv_speculation_num_drafts(&config->speculation);
+    s->lookahead = pkv_speculation_lookahead(&config->speculation);
     s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT64_MAX;
     s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT64_MAX;
     s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
@@ -99,16 +122,14 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         .cache = s->cache,
         .num_blocks = config->num_blocks,
         .num_watermark_blocks = watermark_blocks(config),
+        .num_drafts = drafts_in_step(s),
+        .num_lookahead_tokens = s->lookahead,
         .max_model_len = s->max_model_len,
-        .max_step_tokens = s->max_budget,
-        .max_chunk_tokens = s->max_budget,
         .takes_runs = pkv_cache_takes_runs(s->cache),
         .prefix_cache = config->prefix_cache,
         .seed = config->seed,
     };
-    uint32_t threshold = config->long_prefill_token_threshold;
-    if (threshold && threshold < s->view.max_chunk_tokens)
-        s->view.max_chunk_tokens = threshold;
+    set_most_tokens(s);
     return s;
 }
 
@@ -153,6 +174,7 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
     const struct pkv_policies *p = &s->config.policies;
     if (!p->order->observe && !p->admit->observe && !p->preempt->observe && !p->mix->observe)
         return;
+    const struct lesson *lesson = sched_lesson(s, plan);
     const struct pkv_step_facts facts = {
         .num_tokens = plan->num_tokens,
         .num_prefill_tokens = plan->num_prefill_tokens,
@@ -161,10 +183,10 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_preempted = plan->num_preemptions,
         .num_finished = plan->num_finished,
         .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
-        .parts = s->parts,
-        .num_survivors = s->survivors.num,
-        .sum_emitted = s->survivors.sum_emitted,
-        .sum_max_tokens = s->survivors.sum_max_tokens,
+        .parts = lesson->parts,
+        .num_survivors = lesson->num_survivors,
+        .sum_emitted = lesson->sum_emitted,
+        .sum_max_tokens = lesson->sum_max_tokens,
         .tenants = s->tenant_tokens,
         .num_tenants = s->num_tenants,
     };
@@ -210,6 +232,12 @@ uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request
     return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
+uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    uint64_t end = sched_end_positions(s, r) + flight_overrun(s, r);
+    return drafts_peak_positions(s, r->num_output_tokens, end);
+}
+
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
     return pkv_cache_reserve_blocks(s->cache, r->seq.num_prompt_tokens,
@@ -231,18 +259,20 @@ uint64_t pkv_sched_promised_positions(const struct pkv_sched *s)
 
 uint64_t pkv_sched_blocks_for(const struct pkv_sched *s, uint64_t num_positions)
 {
-    return pkv_cache_blocks_for(s->cache, num_positions, s->config.policies.admit->counts_budget
-                                                             ? s->view.max_step_tokens
-                                                             : s->view.max_chunk_tokens);
+    uint64_t most = s->view.max_chunk_tokens;
+    if (s->config.policies.admit->counts_budget && s->view.max_step_tokens > most)
+        most = s->view.max_step_tokens;
+    return pkv_cache_blocks_for(s->cache, num_positions, most);
 }
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t positions = sched_end_positions(s, r);
+    uint64_t positions = sched_peak_positions(s, r);
     if (pkv_cache_takes_runs(s->cache))
         return sched_run_blocks(s, r);
     if (s->config.policies.admit->positions_wanted) {
         uint64_t wanted = s->config.policies.admit->positions_wanted(r);
+        wanted = drafts_peak_positions(s, r->max_tokens, wanted);
         positions = wanted > positions ? wanted : positions;
     }
     return pkv_sched_blocks_for(s, positions);
@@ -331,7 +361,7 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
         sched_left(s, r);
         return;
     }
-    steady_leave(s, r);
+    steady_abort(s, r);
     size_t i = 0;
     while (i < s->num_running && s->running[i] != r)
         i++;
@@ -341,10 +371,10 @@ static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 
 uint32_t pkv_sched_abort(struct pkv_sched *s, struct pkv_request *r)
 {
-    PKV_ASSERT(!s->in_flight);
+    PKV_ASSERT(s->num_out <= s->config.async_scheduling);
+    uint32_t landed = r->status == PKV_REQUEST_RUNNING ? flight_landed_positions(s, r) : 0;
     leave_queues(s, r);
-    if (r->status == PKV_REQUEST_RUNNING)
-        sched_publish_end(s, &r->seq);
+    sched_publish_end(s, r, landed);
     uint32_t freed = pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_ABORTED);
     return freed;
@@ -388,6 +418,11 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         each(ctx, all[i]);
         pkv_sched_forget(s, all[i]);
     }
+}
+
+uint32_t sched_known_tokens(const struct pkv_request *r)
+{
+    return r->seq.num_known_tokens + r->num_in_flight;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

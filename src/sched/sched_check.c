@@ -1,6 +1,6 @@
 /*
- * sched_check.c - recount the scheduler from nothing: S1 to S4, S6 and S7 of sched.h, then cache and
- * pool; and a plan: S5.
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 to S9 of sched.h, then cache
+ * and pool; and a plan: S5.
  */
 #include <inttypes.h>
 
@@ -14,6 +14,9 @@ static int check_waiting(const struct pkv_sched *s, struct pkv_err *err)
         if (r->status != PKV_REQUEST_WAITING && r->status != PKV_REQUEST_PREEMPTED)
             return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " is in the queue and %s",
                             r->row, pkv_request_status_name(r->status));
+        if (r->num_drafts > 0)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S9: row %" PRIu64 " waits with %" PRIu32 " drafts",
+                            r->row, r->num_drafts);
         for (uint32_t g = 0; g < s->config.num_groups; g++)
             if (r->seq.tables[g].num || r->seq.num_computed_tokens)
                 return pkv_fail(err, PKV_ERR_AUDIT,
@@ -37,10 +40,14 @@ static int check_running(const struct pkv_sched *s, struct pkv_err *err)
         if (i > 0 && s->running[i - 1]->steady.admission >= r->steady.admission)
             return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " runs behind row %" PRIu64
                             ", which was not admitted before it", r->row, s->running[i - 1]->row);
-        if (r->seq.num_computed_tokens > r->seq.num_known_tokens)
+        if (r->num_drafts != 0 && r->num_drafts != s->num_drafts)
+            return pkv_fail(err, PKV_ERR_AUDIT, "S9: row %" PRIu64 " has %" PRIu32 " drafts of %"
+                            PRIu32, r->row, r->num_drafts, s->num_drafts);
+        uint32_t in_step = s->num_out > 0 ? r->num_drafts : 0;
+        if (r->seq.num_computed_tokens > sched_known_tokens(r) + in_step)
             return pkv_fail(err, PKV_ERR_AUDIT,
                             "S3: row %" PRIu64 " has %" PRIu32 " positions computed of %" PRIu32,
-                            r->row, r->seq.num_computed_tokens, r->seq.num_known_tokens);
+                            r->row, r->seq.num_computed_tokens, sched_known_tokens(r) + in_step);
     }
     return 0;
 }
@@ -69,7 +76,7 @@ int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
         return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
                         pkv_request_store_num_live(s->store), num_listed);
     if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0 ||
-        check_latch(s, err) < 0)
+        check_latch(s, err) < 0 || flight_check(s, err) < 0)
         return -1;
     const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(*seqs), err);
     if (!seqs)
@@ -81,7 +88,7 @@ int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
     return result;
 }
 
-struct plan_sums { uint64_t tokens, prefill, decodes, context, recomputed; };
+struct plan_sums { uint64_t tokens, prefill, decodes, context, recomputed, drafts; };
 
 static int compare_sum(const char *what, uint64_t counted, uint64_t told, struct pkv_err *err)
 {
@@ -93,14 +100,16 @@ static int compare_sum(const char *what, uint64_t counted, uint64_t told, struct
 
 int pkv_plan_check(const struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_err *err)
 {
-    struct plan_sums sum = {plan->num_steady, 0, plan->num_steady, 0, 0};
+    struct plan_sums sum = {.tokens = plan->num_steady, .decodes = plan->num_steady};
     if (plan->num_steady)
         sum.context = s->steady.num_positions;
     for (size_t i = 0; i < plan->num_entries; i++) {
         const struct pkv_plan_entry *e = &plan->entries[i];
         sum.tokens += e->num_tokens;
-        sum.prefill += e->num_tokens > 1 ? e->num_tokens : 0;
-        sum.decodes += e->num_tokens == 1;
+        uint32_t own = e->num_tokens - e->num_drafts;
+        sum.prefill += own > 1 ? own : 0;
+        sum.decodes += own == 1;
+        sum.drafts += e->num_drafts;
         sum.context += e->first_position + (uint64_t)e->num_tokens;
         sum.recomputed += e->num_recomputed;
     }
@@ -108,6 +117,7 @@ int pkv_plan_check(const struct pkv_sched *s, const struct pkv_plan *plan, struc
         compare_sum("prefill tokens", sum.prefill, plan->num_prefill_tokens, err) < 0 ||
         compare_sum("decodes", sum.decodes, plan->num_decodes, err) < 0 ||
         compare_sum("context tokens", sum.context, plan->num_context_tokens, err) < 0 ||
+        compare_sum("drafts", sum.drafts, plan->num_drafts, err) < 0 ||
         compare_sum("recomputed tokens", sum.recomputed, plan->num_recomputed_tokens, err) < 0)
         return -1;
     if (plan->num_tokens > s->max_budget)

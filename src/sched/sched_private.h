@@ -7,9 +7,18 @@
 #include "base/heap.h"
 #include "pagedkv/sched.h"
 
+/* What policies are told of a step when it is committed, beside what its plan says. The survivors are
+ * those who ran after its last preemption, before its tokens. */
+struct lesson {
+    unsigned parts;                       /* of the turn that scheduled something */
+    size_t num_survivors;
+    uint64_t sum_emitted, sum_max_tokens; /* of the survivors */
+};
+
 /* A plan and the room of its arrays. */
 struct plan_slot {
     struct pkv_plan plan;
+    struct lesson lesson;
     size_t entries_capacity, admissions_capacity, preemptions_capacity, finished_capacity;
 };
 
@@ -33,13 +42,15 @@ struct steady {
     uint32_t num_due_phases;
     bool visits_filled;                   /* a block gets its identity with its last token */
     uint64_t clock;                       /* steps that all of them have taken together */
-    bool in_step;                         /* positions have grown, tokens not yet */
+    bool in_step;                         /* positions have grown, and the plan is not made yet */
     uint32_t hold_off;                    /* steps before anybody may enter again */
     uint64_t num;
     uint64_t num_positions;               /* computed, all of them together */
     struct pkv_heap ends;                 /* by (clock of the last token, admission) */
     struct pkv_request **due;             /* owned scratch: [num] of one step, by admission */
     size_t due_capacity;
+    struct pkv_request **lasts;           /* owned: [num_lasts], by admission; is_last of each is set */
+    size_t num_lasts, lasts_capacity;
 };
 
 /* What the look-up of the request refused last had found; stands while the cache's version does. */
@@ -58,12 +69,6 @@ struct latch {
     uint64_t number;                      /* of that plan */
     size_t num_running;                   /* when it was shut */
     uint64_t num_admissions;
-};
-
-/* Those who ran after the last preemption of a step, before their tokens. */
-struct survivors {
-    size_t num;
-    uint64_t sum_emitted, sum_max_tokens;
 };
 
 struct pkv_sched {
@@ -88,12 +93,11 @@ struct pkv_sched {
     size_t ranking_capacity, rank_keys_capacity;
     struct pkv_tenant_tokens *tenant_tokens;   /* [num_tenants], owned: of this step */
     size_t num_tenants, tenants_capacity; /* 0 unless the order asks for tenants */
-    bool in_flight;                       /* a plan is made and not committed */
+    uint32_t num_out;                     /* plans made and not committed */
+    uint32_t num_drafts, lookahead;       /* of speculation; see drafts.c */
     struct remembered remembered;
     struct latch latch;
-    struct survivors survivors;
     uint64_t num_passes_before;           /* when the plan at hand was begun */
-    unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
@@ -122,10 +126,22 @@ void steady_enter(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave(struct pkv_sched *s, struct pkv_request *r);
 void steady_leave_all(struct pkv_sched *s, struct pkv_plan *plan);
 void steady_refresh(struct pkv_sched *s);
+/* The same for one that is in. */
+void steady_refresh_one(const struct pkv_sched *s, struct pkv_request *r);
 /* Do all of them come before every other one in running? */
 bool steady_come_first(const struct pkv_sched *s);
 /* Can all of them grow by one token, but for a shortage? *out_num_blocks is what that takes. */
 bool steady_goes_on(const struct pkv_sched *s, uint64_t *out_num_blocks);
+/* Is it one of the steady ones that this plan counts? */
+bool steady_is_counted(const struct pkv_request *r, const struct pkv_plan *plan);
+/* One that is aborted: the plan that is out does not bring its token. */
+void steady_abort(struct pkv_sched *s, struct pkv_request *r);
+/* How many of the running come first and need no look in this step. */
+size_t steady_num_first(const struct pkv_sched *s);
+/* Before they grow: those whose last token is in flight do not. */
+void steady_part_with_lasts(struct pkv_sched *s, const struct pkv_plan *plan);
+/* The plan is made. */
+void steady_settle(struct pkv_sched *s);
 /* Grow all of them by one token, if that goes without a shortage; else take them all out and
  * change nothing. */
 void steady_grow(struct pkv_sched *s, struct pkv_plan *plan);
@@ -146,8 +162,42 @@ void sched_left(struct pkv_sched *s, const struct pkv_request *r);
 /* tenants.c */
 /* Give a newcomer its tenant's number, if the order asks for tenants, and make room for one more. */
 int tenants_add(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err);
-/* What each tenant gets in this step; before it is committed. */
-void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan);
+/* What each tenant gets in this step: begun before it is committed, done when its tokens are out. */
+void tenants_begin_count(struct pkv_sched *s, const struct pkv_plan *plan);
+void tenants_count_sampled(struct pkv_sched *s, const struct pkv_plan *plan);
+
+/* drafts.c */
+int drafts_check_config(const struct pkv_sched_config *config, struct pkv_err *err);
+/* Of the drafts proposed, those that stay below max_model_len. */
+uint32_t drafts_that_fit(const struct pkv_sched *s, const struct pkv_request *r,
+                         uint32_t num_known_tokens);
+/* Positions to have blocks for when so many are to be computed. */
+uint32_t drafts_positions(const struct pkv_sched *s, uint32_t num_positions);
+/* The most drafts that a step computes for one request. */
+uint32_t drafts_in_step(const struct pkv_sched *s);
+/* The most that one step ever asks for of a request that ends with num_positions. */
+uint64_t drafts_peak_positions(const struct pkv_sched *s, uint32_t num_output_tokens,
+                               uint64_t num_positions);
+/* Is an admission with a single token left padded to the length of those who decode? */
+bool drafts_pad(const struct pkv_sched *s, const struct pkv_plan *plan);
+/* Of num_drafts computed in this step, those before the first wrong one. */
+uint32_t drafts_accepted(const struct pkv_sched *s, const struct pkv_request *r,
+                         uint32_t num_drafts);
+
+/* flight.c */
+/* Will the tokens in flight be its last, as far as the scheduler is told? */
+bool flight_is_last(const struct pkv_sched *s, const struct pkv_request *r);
+/* Positions computed for nothing when it ends before max_tokens, as that is seen too late. */
+uint64_t flight_overrun(const struct pkv_sched *s, const struct pkv_request *r);
+/* Computed positions of a running request, those less that the plan which is out is to compute. */
+uint32_t flight_landed_positions(const struct pkv_sched *s, struct pkv_request *r);
+void flight_take_off(struct pkv_sched *s, const struct pkv_plan *plan);
+/* The entry's request, if it is still live. */
+struct pkv_request *flight_passenger(const struct pkv_plan_entry *entry);
+int flight_check(const struct pkv_sched *s, struct pkv_err *err);
+
+/* commit.c: the last token of one whose is_last was set. */
+void commit_last(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
 
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
@@ -164,11 +214,17 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens);
 bool sched_counts_overtakes(const struct pkv_sched *s);
 int64_t sched_order_key(const struct pkv_sched *s, const struct pkv_request *r);
-/* It ends, and its tables are still there: what is published at the end is published now. */
-void sched_publish_end(struct pkv_sched *s, struct pkv_seq *seq);
+/* It ends, and its tables are still there: what is published at the end is published now, of so many
+ * computed positions. */
+void sched_publish_end(struct pkv_sched *s, struct pkv_request *r, uint32_t num_computed);
+struct lesson *sched_lesson(struct pkv_sched *s, const struct pkv_plan *plan);
 void sched_note_peak(struct pkv_request *r);
-/* Positions a request has when it ends by itself; what its tables are made for. */
+/* Known tokens, those in flight among them. */
+uint32_t sched_known_tokens(const struct pkv_request *r);
+/* Positions a request has when it ends by itself. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
+/* The most positions it has blocks for at any time; what its tables are made for. */
+uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r);
 /* Blocks that the layout gives it at its admission; 0 = as it grows. */
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r);
 

@@ -9,6 +9,11 @@
  */
 #include "sched/sched_private.h"
 
+struct lesson *sched_lesson(struct pkv_sched *s, const struct pkv_plan *plan)
+{
+    return &s->slots[plan->number & 1].lesson;
+}
+
 static struct pkv_plan *begin(struct pkv_sched *s)
 {
     struct pkv_plan *plan = &s->slots[s->num_plans & 1].plan;
@@ -19,6 +24,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
         .preemptions = plan->preemptions,
         .finished = plan->finished,
     };
+    *sched_lesson(s, plan) = (struct lesson){0};
     s->num_plans++;
     s->budget = s->max_budget;
     s->view.step = plan->number;
@@ -33,11 +39,12 @@ static int run_turn(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts, 
 {
     if (parts & PKV_MIX_RUNNING)
         sched_grow_running(s, plan, parts);
+    plan->num_grown = plan->num_entries;
     /* What was given up must not be taken by a newcomer. */
     bool looks = (parts & PKV_MIX_NEWCOMERS) && plan->num_preemptions == 0;
     if (looks && sched_admit_waiting(s, plan, err) < 0)
         return -1;
-    s->parts = plan->num_tokens > 0 ? parts : 0;
+    sched_lesson(s, plan)->parts = plan->num_tokens > 0 ? parts : 0;
     return looks;
 }
 
@@ -47,7 +54,7 @@ static int run_mix(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *e
     int looked = run_turn(s, plan, mix.first, err), again = 0;
     if (looked >= 0 && plan->num_tokens == 0 && mix.otherwise)
         again = run_turn(s, plan, mix.otherwise, err);
-    if (plan->num_steady == 0)
+    if (plan->num_steady == 0 && s->steady.num > 0)
         steady_leave_all(s, plan);   /* they did not go on in this step */
     return looked < 0 || again < 0 ? -1 : looked || again;
 }
@@ -67,17 +74,29 @@ static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked
 /* Nobody was admitted in a step that gave somebody up, so whoever runs now is left over. */
 static void count_survivors(struct pkv_sched *s, const struct pkv_plan *plan)
 {
-    s->survivors = (struct survivors){0};
+    struct lesson *lesson = sched_lesson(s, plan);
     for (size_t i = 0; plan->num_preemptions > 0 && i < s->num_running; i++) {
-        s->survivors.num++;
-        s->survivors.sum_emitted += s->running[i]->num_emitted;
-        s->survivors.sum_max_tokens += s->running[i]->max_tokens;
+        lesson->num_survivors++;
+        lesson->sum_emitted += s->running[i]->num_emitted;
+        lesson->sum_max_tokens += s->running[i]->max_tokens;
     }
+}
+
+/* All victims are known: what is in the plan now will run. */
+static void settle(struct pkv_sched *s, struct pkv_plan *plan)
+{
+    count_survivors(s, plan);
+    for (size_t i = 0; i < plan->num_entries; i++)
+        plan->entries[i].ref.request->num_recomputed_tokens += plan->entries[i].num_recomputed;
+    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
+    flight_take_off(s, plan);
+    steady_settle(s);
+    s->num_out++;
 }
 
 int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *err)
 {
-    PKV_ASSERT(!s->in_flight);
+    PKV_ASSERT(s->num_out <= s->config.async_scheduling);
     struct pkv_plan *plan = begin(s);
     if (plan_reserve(s, plan, s->num_running, err) < 0)
         return -1;
@@ -85,9 +104,7 @@ int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *e
     if (looked < 0)
         return -1;
     settle_limit(s, plan, looked);
-    count_survivors(s, plan);
-    s->in_flight = true;
-    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
+    settle(s, plan);
     *out = plan;
     return 0;
 }

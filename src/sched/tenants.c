@@ -35,22 +35,29 @@ int tenants_add(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err)
     return make_room(s, (size_t)r->tenant_number + 1, err);
 }
 
-/* A steady request gets one token in a step that has any, and so does whoever samples. */
-void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan)
+/* A steady request gets one token in a step that has any. One that was cancelled while its step ran
+ * pays for nothing of it. */
+void tenants_begin_count(struct pkv_sched *s, const struct pkv_plan *plan)
 {
     struct pkv_tenant_tokens *tally = s->tenant_tokens;
     if (s->num_tenants == 0)
         return;
     memset(tally, 0, s->num_tenants * sizeof(*tally));
     for (size_t i = 0; plan->num_steady && i < s->num_running; i++)
-        tally[s->running[i]->tenant_number].num_generated += s->running[i]->steady.is_in;
-    for (size_t i = 0; i < plan->num_entries; i++) {
-        const struct pkv_request *r = plan->entries[i].ref.request;
-        tally[r->tenant_number].num_generated += plan->entries[i].samples && !r->emits_nothing;
-    }
+        tally[s->running[i]->tenant_number].num_generated += steady_is_counted(s->running[i], plan);
     for (size_t i = 0; i < plan->num_admissions; i++) {
-        const struct pkv_request *r = plan->admissions[i].ref.request;
-        if (!plan->admissions[i].resumed)
+        const struct pkv_request *r = pkv_request_get(plan->admissions[i].ref);
+        if (r && !plan->admissions[i].resumed && r->status != PKV_REQUEST_ABORTED)
             tally[r->tenant_number].num_prompt += r->seq.num_prompt_tokens;
+    }
+}
+
+/* Whoever samples gets the tokens that came out, accepted drafts among them. */
+void tenants_count_sampled(struct pkv_sched *s, const struct pkv_plan *plan)
+{
+    for (size_t i = 0; s->num_tenants && i < plan->num_entries; i++) {
+        const struct pkv_plan_entry *entry = &plan->entries[i];
+        if (entry->num_sampled > 0)
+            s->tenant_tokens[entry->ref.request->tenant_number].num_generated += entry->num_sampled;
     }
 }

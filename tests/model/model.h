@@ -77,6 +77,12 @@ struct model_config {
     bool unhashed_to_head;
     bool drop_cancelled;             /* priority_victim: safe */
     bool reject_oversized;
+    bool async;                      /* a step's tokens come out when the next one is scheduled */
+    uint32_t num_drafts, lookahead;  /* drafts a step, positions asked for beyond it; 0 = none */
+    bool lookahead_at_admission;     /* and padding */
+    bool drops_last_hit;             /* eagle */
+    double acceptance_rate;
+    uint32_t accepted[PKV_MAX_ACCEPTED], num_accepted;   /* a pattern; stands above the rate */
     uint64_t seed;
     struct model_group groups[PKV_MAX_GROUPS];
     uint32_t num_groups;
@@ -87,6 +93,7 @@ struct model_config {
     uint32_t max_num_seqs, max_num_batched_tokens, long_prefill_token_threshold, max_model_len;
     struct pkv_step_time step_time;
     bool every_step;
+    int64_t row_ns;                  /* every row is so long; 0 = as long as what runs in it */
     uint32_t stuck_steps;
     uint64_t max_steps;              /* 0 = no limit */
     int64_t log_step_ns;             /* step number of a log line = time / this */
@@ -140,6 +147,8 @@ struct model_request {
     struct model_block **table[PKV_MAX_GROUPS];   /* [num_table], owned; borrowed blocks or NULL */
     uint32_t num_table[PKV_MAX_GROUPS];
     uint32_t num_hashed[PKV_MAX_GROUPS];     /* leading blocks that were looked at for hashing */
+    uint32_t num_drafts;             /* proposed for its next step */
+    bool is_decoding;                /* a token has come out since it was admitted */
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;
@@ -158,6 +167,7 @@ struct model_totals {
     uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions, allocated, released, evicted;
+    uint64_t num_verifications, drafted, accepted, verified;
     int64_t first_arrival_ns, end_ns;        /* PKV_NO_TIME when there is none */
     bool stuck;
 };

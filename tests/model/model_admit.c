@@ -17,17 +17,22 @@ struct candidate {
     uint32_t positions;              /* after this step */
 };
 
-enum answer { ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET };
+enum answer {
+    ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET, ANSWER_NO_PADDING
+};
 
-/* Positions it may come to fill, as far as the scheduler is told. The token that makes it
- * max_model_len long is not stored. */
+/* Positions it may come to fill, as far as the scheduler is told, and to have blocks for beyond. The
+ * token that makes it max_model_len long is not stored. */
 static uint64_t positions_to_end(const struct model *m, const struct model_request *r)
 {
     uint64_t told = (uint64_t)r->num_prompt + (r->max_tokens > 0 ? r->max_tokens : 1) - 1;
+    uint64_t ahead = model_most_ahead(m, r->max_tokens), most = m->config.max_model_len;
 
-    if (told > m->config.max_model_len - 1)
-        told = m->config.max_model_len - 1;
-    return told > r->num_known ? told : r->num_known;
+    if (told > most - 1)
+        told = most - 1;
+    if (told < r->num_known)
+        told = r->num_known;
+    return told + ahead < most ? told + ahead : told > most ? told : most;
 }
 
 /* Free blocks it takes to bring the candidate to so many positions, in steps of so many tokens. */
@@ -44,15 +49,6 @@ static uint64_t blocks_needed(const struct model *m, const struct candidate *c, 
     return sum;
 }
 
-/* Tokens of one step of one request, at most. */
-static uint64_t longest_chunk(const struct model *m)
-{
-    uint64_t budget = m->config.max_num_batched_tokens;
-
-    return budget < m->config.long_prefill_token_threshold
-        ? budget : m->config.long_prefill_token_threshold;
-}
-
 /* Blocks that it may come to hold at once beyond those of `held` that are not null. */
 static uint64_t more_to_come(const struct model *m, const struct model_request *r,
                              const uint32_t *num_held)
@@ -60,7 +56,7 @@ static uint64_t more_to_come(const struct model *m, const struct model_request *
     uint64_t sum = 0;
 
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
-        uint64_t most = model_most_blocks(m, g, positions_to_end(m, r), longest_chunk(m));
+        uint64_t most = model_most_blocks(m, g, positions_to_end(m, r), model_longest_reach(m));
 
         sum += most > num_held[g] ? most - num_held[g] : 0;
     }
@@ -117,23 +113,24 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
         const struct model_entry *e = entry_of(m, r);
         uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
-        uint32_t rest = r->num_known - computed;
+        uint32_t expected = model_num_expected(m, r);
+        uint32_t rest = expected > computed ? expected - computed : 0;
 
         if (e != NULL && e->admitted)
             continue;
-        sum += rest == 1 && r->num_emitted > 0 ? 0 : rest;
+        sum += rest == 1 && expected > r->num_prompt ? 0 : rest;
         sum += (double)tokens_to_come(m, r) * m->ratio;
     }
     for (size_t i = 0; i < m->num_entries; i++) {
         const struct model_entry *e = &m->entries[i];
         const struct model_request *r = e->request;
-        double taken = (double)model_table_length(m, 0, e->num_tokens) * m->config.groups[0].block_size;
+        double taken = (double)e->num_blocks_after[0] * m->config.groups[0].block_size - e->num_hit;
         int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
 
         if (!e->admitted)
             continue;
         most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
-        sum += taken + (e->first + e->num_tokens == r->num_known ? (double)most : 0) +
+        sum += taken + (e->first + e->num_tokens >= r->num_known ? (double)most : 0) +
                m->config.groups[0].block_size;
         *taken_back += taken;
     }
@@ -171,7 +168,7 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
         return need + spare <= free;
     case MODEL_ADMIT_WHOLE_PROMPT:
         return need + spare <= free &&
-               blocks_needed(m, c, r->num_known, m->config.max_num_batched_tokens) + spare <= free;
+               blocks_needed(m, c, r->num_known, model_batches_at_once(m)) + spare <= free;
     case MODEL_ADMIT_FUTURE_PEAK:
         return need <= free &&
                (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
@@ -189,6 +186,26 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
     abort();
 }
 
+/* Those who go on are all past their prompts, so a newcomer of one token is to look like them. */
+static bool has_to_be_padded(const struct model *m, const struct candidate *c)
+{
+    const struct model_config *config = &m->config;
+
+    if (config->num_drafts == 0 || !config->lookahead_at_admission || m->num_walked == 0 ||
+        c->hit.num_tokens + 1 != c->request->num_known)
+        return false;
+    for (size_t i = 0; i < m->num_walked; i++)
+        if (!m->entries[i].request->is_decoding)
+            return false;
+    return true;
+}
+
+static uint32_t positions_to_take(const struct model *m, const struct candidate *c)
+{
+    return m->config.lookahead_at_admission ? model_positions_ahead(m, c->positions)
+                                            : c->positions;
+}
+
 static enum answer consider(const struct model *m, struct candidate *c, uint32_t budget)
 {
     const struct model_request *r = c->request;
@@ -198,13 +215,19 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     c->num_tokens = r->num_known - c->hit.num_tokens;
     if (c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
+    if (has_to_be_padded(m, c)) {
+        c->num_tokens += m->config.num_drafts;
+        if (c->num_tokens > budget ||
+            r->num_known + (uint64_t)m->config.num_drafts > m->config.max_model_len)
+            return ANSWER_NO_PADDING;
+    }
     if (c->num_tokens > budget) {
         if (!m->config.chunked_prefill)
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
     }
     c->positions = c->hit.num_tokens + c->num_tokens;
-    need = blocks_needed(m, c, c->positions, UINT32_MAX);
+    need = blocks_needed(m, c, positions_to_take(m, c), UINT32_MAX);
     if (passes(m, c, need, free))
         return ANSWER_YES;
     if (m->config.admit == MODEL_ADMIT_STATIC_BATCH && somebody_has_a_token(m))
@@ -235,24 +258,23 @@ static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
     uint32_t num_hit_tokens = c->hit.num_tokens;
+    struct model_entry entry = {
+        .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
+        .resumed = r->was_preempted, .num_hit = num_hit_tokens };
 
     DL_DELETE(m->waiting, r);
     DL_APPEND(m->running, r);
     m->last_left = r->tenant;
-    if (!r->was_preempted)
-        r->tenant->counter += m->config.prompt_weight * r->num_prompt;
     count_look_up(m, r, num_hit_tokens);
-    m->entries[m->num_entries++] = (struct model_entry){
-        .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
-        .resumed = r->was_preempted, .num_hit = num_hit_tokens };
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
         for (uint32_t i = 0; i < c->hit.num[g]; i++)
             model_hold(m, r, g, c->hit.blocks[g][i]);
         r->num_hashed[g] = c->hit.num[g];
     }
-    model_take_all(m, r, c->positions);
+    model_take_all(m, r, positions_to_take(m, c));
+    model_add_entry(m, entry);
     if (m->config.publish == MODEL_PUBLISH_ALLOC)
-        model_publish(m, r, c->positions);
+        model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
     r->num_computed = num_hit_tokens;
     if (num_hit_tokens > r->num_highest)
         r->num_highest = num_hit_tokens;
@@ -306,6 +328,9 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
         take(m, c);
         *budget -= c->num_tokens;
         return count_overtakes(m, w);
+    case ANSWER_NO_PADDING:
+        note(m, w, PKV_LIMIT_BUDGET);
+        return false;
     case ANSWER_NO_BUDGET:
         note(m, w, PKV_LIMIT_BUDGET);
         if (!m->config.skip_blocked_prefill)
@@ -349,6 +374,7 @@ void model_admit(struct model *m, uint32_t *budget)
     struct model_request *next;
     bool is_shut = is_latched(m);
 
+    m->num_walked = m->num_entries;
     m->limit = num == 0 ? PKV_LIMIT_EMPTY : is_shut ? PKV_LIMIT_LATCH : PKV_LIMIT_NOTHING;
     if (!is_shut)
         model_rank(m);

@@ -167,6 +167,8 @@ void model_find_prefix(const struct model *m, const struct model_request *r, str
     num -= num % m->config.align;
     while (num > 0 && (!m->config.prefix_cache || !is_hit(m, r, num)))
         num -= m->config.align;
+    if (m->config.drops_last_hit && num > 0)
+        num -= m->config.align;
     out->num_tokens = num;
     for (uint32_t g = 0; g < m->config.num_groups; g++)
         list_hit(m, r, g, out);

@@ -53,6 +53,13 @@ int64_t model_order_key(const struct model *m, const struct model_request *r)
     abort();
 }
 
+bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token)
+{
+    uint64_t lot = mix(mix(mix(scramble(m->config.seed), 0x64726166), r->row), token);
+
+    return (double)(scramble(lot) >> 11) < m->config.acceptance_rate * 9007199254740992.0;
+}
+
 /* Positions in its blocks once this step's tokens are there. */
 static uint32_t num_computed(const struct model *m, const struct model_request *r)
 {

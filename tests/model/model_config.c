@@ -66,9 +66,24 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
     out->output_weight = p->params[PKV_CHOICE_ORDER][1];
 }
 
+static void read_speculation(struct model_config *out, const struct pkv_speculation *s)
+{
+    bool asks = s->method == PKV_SPECULATION_DRAFT_MODEL || s->method == PKV_SPECULATION_EAGLE;
+
+    out->num_drafts = s->method == PKV_SPECULATION_NONE ? 0 : s->num_tokens;
+    out->lookahead = asks ? s->num_tokens : 0;
+    out->drops_last_hit = s->method == PKV_SPECULATION_EAGLE;
+    out->acceptance_rate = s->acceptance_rate;
+    out->num_accepted = s->num_accepted;
+    memcpy(out->accepted, s->accepted, sizeof out->accepted);
+}
+
 void model_config_read(struct model_config *out, const struct pkv_sched_config *s)
 {
     read_policies(out, &s->policies);
+    read_speculation(out, &s->speculation);
+    out->lookahead_at_admission = s->lookahead_at_admission;
+    out->async = s->async_scheduling;
     out->skip_blocked_prefill = s->blocked_prefill == PKV_BLOCKED_PREFILL_SKIP;
     out->chunked_prefill = s->enable_chunked_prefill;
     out->prefix_cache = s->prefix_cache;

@@ -28,7 +28,8 @@ static uint64_t first_looked_at(const struct model_group *group, uint64_t positi
 uint32_t model_num_out(const struct model *m, const struct model_request *r, uint32_t g)
 {
     const struct model_group *group = &m->config.groups[g];
-    uint32_t num = (uint32_t)(first_looked_at(group, r->num_computed) / group->block_size);
+    uint32_t next = r->num_computed - model_num_flying(m, r);   /* the batch before still looks */
+    uint32_t num = (uint32_t)(first_looked_at(group, next) / group->block_size);
 
     if (m->config.keeps_chunk_end && m->config.prefix_cache && group->kind == MODEL_GROUP_CHUNKED)
         while (num > 0 && num >= r->num_hashed[g] && r->num_hashed[g] > 0)

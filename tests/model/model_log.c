@@ -90,16 +90,15 @@ static void add_table(struct model *m, const struct model_entry *e, uint32_t g, 
 /* Tables are given back at a request's end, but the list of blocks itself is still there. */
 static void add_blocks(struct model *m, const struct model_entry *e, const char **comma)
 {
-    uint64_t positions = (uint64_t)e->first + e->num_tokens;
     bool got = false;
 
     for (uint32_t g = 0; g < m->config.num_groups; g++)
-        got = got || model_table_length(m, g, positions) > e->num_blocks_before[g];
+        got = got || e->num_blocks_after[g] > e->num_blocks_before[g];
     if (!got)
         return;
     add(m, "%s\"%s\":[", *comma, e->request->id);
     for (uint32_t g = 0; g < m->config.num_groups; g++)
-        add_table(m, e, g, model_table_length(m, g, positions));
+        add_table(m, e, g, e->num_blocks_after[g]);
     add(m, "]");
     *comma = ",";
 }
@@ -123,6 +122,20 @@ static void add_all_blocks(struct model *m)
     add(m, "]");
 }
 
+static void add_drafts(struct model *m)
+{
+    const char *comma = "";
+
+    add(m, ",\"spec\":{");
+    for (size_t i = 0; i < m->num_entries; i++) {
+        if (m->entries[i].num_drafts == 0)
+            continue;
+        add(m, "%s\"%s\":%u", comma, m->entries[i].request->id, m->entries[i].num_drafts);
+        comma = ",";
+    }
+    add(m, "}");
+}
+
 void model_write_line(struct model *m)
 {
     m->line_length = 0;
@@ -135,6 +148,9 @@ void model_write_line(struct model *m)
     add_requests(m, "finished", m->finished, m->num_finished);
     add(m, "\"gen\":%llu,\"free_sched\":%u,\"free\":%u,", (unsigned long long)m->num_generated,
         m->free_sched, model_count_free(m));
+    if (m->config.async)
+        add(m, "\"updated_step\":%lld,",
+            m->landing.exists ? (long long)(m->landing.time_ns / m->config.log_step_ns) : 0);
     if (m->config.log_blocks) {
         add_queue(m, "waiting", m->waiting);
         add_queue(m, "running", m->running);
@@ -144,5 +160,7 @@ void model_write_line(struct model *m)
         model_count_keys(m));
     if (m->config.log_blocks)
         add_all_blocks(m);
+    if (m->config.log_blocks && m->config.num_drafts > 0)
+        add_drafts(m);
     add(m, "}");
 }

@@ -36,9 +36,28 @@ struct model_block {
 /* One scheduled request. */
 struct model_entry {
     struct model_request *request;
-    uint32_t num_tokens, first, num_blocks_before[PKV_MAX_GROUPS];
+    uint32_t num_tokens, first;
+    uint32_t num_blocks_before[PKV_MAX_GROUPS], num_blocks_after[PKV_MAX_GROUPS];
+    uint32_t num_drafts;             /* of num_tokens */
+    bool samples;                    /* a token will come out */
     bool admitted, resumed;
     uint32_t num_hit;
+};
+
+/* What is known of a step when it is scheduled and learnt from it when its tokens are out. */
+struct model_lesson {
+    bool decoded;                    /* in a turn in which decodes take part */
+    bool decodes_alone;
+    double ratio;                    /* if somebody was given up and somebody was left; else -1 */
+};
+
+/* What the model that is simulated computes in one go. */
+struct model_batch {
+    struct model_entry *entries;     /* [num_entries], owned */
+    struct model_lesson lesson;
+    size_t num_entries;
+    int64_t time_ns, dur_ns;         /* when it was scheduled, how long it takes */
+    bool exists;
 };
 
 struct model {
@@ -58,14 +77,16 @@ struct model {
     size_t num_left;                 /* how often somebody left running, in whatever way */
     size_t num_left_at_refusal;      /* as it was when the walk met a refusal; SIZE_MAX = not met */
     int64_t num_prefill_steps;       /* in a row that scheduled prompts only */
-    bool decoded;                    /* in this step, a turn in which decodes take part */
     double ratio;                    /* admit: ratio */
     uint32_t num_idle;               /* rows in a row that changed nothing, with nothing to come */
     bool ended;
 
     /* this step */
     struct model_entry *entries;     /* [num_entries], owned */
-    size_t num_entries;
+    size_t num_entries, num_walked;  /* walked: of these, running ones */
+    struct model_lesson lesson;
+    struct model_batch flying;       /* async: the batch before, still without its tokens */
+    struct model_batch landing;      /* whose tokens come out in this step */
     struct model_request **preempted, **aborted, **finished;   /* [num_...], owned */
     size_t num_preempted, num_aborted, num_finished, num_rejected;
     uint32_t *evicted;               /* [num_evicted], owned */
@@ -131,6 +152,19 @@ void model_schedule(struct model *m);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);
+/* Positions to have blocks for when so many are to be computed. */
+uint32_t model_positions_ahead(const struct model *m, uint32_t num_positions);
+void model_add_entry(struct model *m, struct model_entry entry);
+/* Known tokens and the one that is on its way; tokens being computed by the batch before. */
+uint32_t model_num_expected(const struct model *m, const struct model_request *r);
+uint32_t model_num_flying(const struct model *m, const struct model_request *r);
+
+/* model_run.c */
+/* Positions beyond its end that one who says so many tokens may need blocks for. */
+uint64_t model_most_ahead(const struct model *m, uint32_t num_output);
+/* Tokens of all batches that run at once, and what one request may reach beyond what is through. */
+uint64_t model_batches_at_once(const struct model *m);
+uint64_t model_longest_reach(const struct model *m);
 
 /* model_choose.c */
 /* Who waits with a smaller key comes first; equal ones by arrival. */
@@ -138,6 +172,8 @@ int64_t model_order_key(const struct model *m, const struct model_request *r);
 /* The one to give up, so that grower gets num_short blocks more than are free; NULL = nobody. */
 struct model_request *model_pick_victim(const struct model *m, const struct model_request *grower,
                                         uint32_t num_short);
+/* Is this token of its answer guessed rightly? */
+bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token);
 /* Blocks held at the worst moment to come by those running and one more. */
 uint64_t model_future_peak(const struct model *m, const struct model_request *more);
 

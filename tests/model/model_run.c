@@ -27,6 +27,8 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->requests = model_alloc(num_specs, sizeof *m->requests);
     m->tenants = model_alloc(num_specs, sizeof *m->tenants);
     m->entries = model_alloc(num_specs, sizeof *m->entries);
+    m->flying.entries = model_alloc(num_specs, sizeof *m->entries);
+    m->landing.entries = model_alloc(num_specs, sizeof *m->entries);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
     m->finished = model_alloc(num_specs, sizeof(struct model_request *));
@@ -54,6 +56,8 @@ void model_destroy(struct model *m)
     free(m->requests);
     free(m->tenants);
     free(m->entries);
+    free(m->flying.entries);
+    free(m->landing.entries);
     free(m->preempted);
     free(m->aborted);
     free(m->finished);
@@ -80,6 +84,7 @@ static void read_spec(const struct model *m, struct model_request *r,
                       const struct pkv_request_spec *spec)
 {
     char number[32];
+    uint64_t longest;
 
     snprintf(number, sizeof number, "%llu", (unsigned long long)spec->row);
     r->id = strcpy(model_alloc(strlen(spec->id != NULL ? spec->id : number) + 1, 1),
@@ -96,10 +101,43 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->output_origin = spec->content.output_origin;
     r->output_first = spec->content.output_first;
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
+    longest = (uint64_t)r->num_prompt + r->num_output + model_most_ahead(m, 2);
     for (uint32_t g = 0; g < m->config.num_groups; g++)
-        r->table[g] = model_alloc(model_table_length(m, g, (uint64_t)r->num_prompt + r->num_output),
+        r->table[g] = model_alloc(model_table_length(m, g, longest),
                                   sizeof(struct model_block *));
     spell_out(r, &spec->content);
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t model_most_ahead(const struct model *m, uint32_t num_output)
+{
+    const struct model_config *c = &m->config;
+    uint64_t verified = at_most(at_most(1 + c->num_drafts, c->long_prefill_token_threshold),
+                                c->max_num_batched_tokens);
+
+    return c->lookahead + (num_output > 1 ? verified - 1 : 0);
+}
+
+static uint64_t num_at_once(const struct model *m)
+{
+    return m->config.async ? 2 : 1;
+}
+
+uint64_t model_batches_at_once(const struct model *m)
+{
+    return num_at_once(m) * m->config.max_num_batched_tokens;
+}
+
+uint64_t model_longest_reach(const struct model *m)
+{
+    uint64_t chunk = at_most(m->config.max_num_batched_tokens,
+                             m->config.long_prefill_token_threshold);
+
+    return num_at_once(m) * chunk + m->config.lookahead;
 }
 
 /* Could it never run, even alone? */
@@ -108,19 +146,24 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
     uint64_t positions = (uint64_t)r->num_prompt + r->num_output - 1;
-    uint32_t whole = r->num_prompt, step = c->max_num_batched_tokens;
+    uint64_t told = at_most(r->num_prompt + allowed - 1 + model_most_ahead(m, r->max_tokens),
+                            c->max_model_len);
+    uint64_t step = model_longest_reach(m);
+    uint32_t whole = r->num_prompt;
 
     if (r->num_prompt + allowed > c->max_model_len)
         return true;
+    positions = at_most(positions, c->max_model_len - 1);
+    if (c->async && allowed > r->num_output && positions < c->max_model_len - 1)
+        positions++;   /* it goes on for a step, as its end is seen too late */
+    positions = at_most(positions + model_most_ahead(m, r->num_output), c->max_model_len);
     if ((c->admit == MODEL_ADMIT_RESERVE_MAX || c->admit == MODEL_ADMIT_STATIC_BATCH) &&
-        r->num_prompt + allowed - 1 > positions)
-        positions = r->num_prompt + allowed - 1;
-    if (positions > c->max_model_len - 1)
-        positions = c->max_model_len - 1;
+        told > positions)
+        positions = told;
     if (whole > c->long_prefill_token_threshold)
         whole = c->long_prefill_token_threshold;
-    if (step > c->long_prefill_token_threshold && c->admit != MODEL_ADMIT_WHOLE_PROMPT)
-        step = c->long_prefill_token_threshold;   /* the gate counts a whole budget */
+    if (c->admit == MODEL_ADMIT_WHOLE_PROMPT && model_batches_at_once(m) > step)
+        step = model_batches_at_once(m);   /* as the gate counts */
     if (model_most_blocks_of_all(m, positions, step) > c->num_blocks)
         return true;
     return !c->chunked_prefill && whole > c->max_num_batched_tokens;
@@ -179,7 +222,7 @@ static void take_aborts(struct model *m)
     while ((r = first_due_abort(m)) != NULL) {
         if (r->status == MODEL_RUNNING) {
             if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
-                model_publish(m, r, r->num_computed);
+                model_publish(m, r, r->num_computed - model_num_flying(m, r));
             model_release(m, r);
             DL_DELETE(m->running, r);
             m->num_left++;
@@ -245,6 +288,7 @@ static int64_t duration(const struct model *m)
 static bool is_idle(const struct model *m)
 {
     return m->num_entries == 0 && m->num_preempted == 0 &&
+           (!m->landing.exists || m->landing.num_entries == 0) &&
            (m->waiting != NULL || m->running != NULL);
 }
 
@@ -253,11 +297,43 @@ static int64_t stretched(struct model *m, int64_t dur)
 {
     int64_t next = next_event(m);
 
-    if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
+    if (dur == 0 || m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
     for (int64_t begin = m->now + dur; begin < next; begin += dur)
         model_miss(m, m->num_passes);
     return next - m->now;
+}
+
+static void copy_batch(struct model_batch *to, const struct model_entry *entries, size_t num)
+{
+    memcpy(to->entries, entries, num * sizeof *entries);
+    to->num_entries = num;
+    to->exists = true;
+}
+
+/* What was scheduled lands in this step, or takes the place of what flew until now. */
+static void take_off(struct model *m)
+{
+    struct model_batch *now = m->config.async ? &m->flying : &m->landing;
+
+    m->landing.exists = false;
+    if (m->config.async && m->flying.exists) {
+        copy_batch(&m->landing, m->flying.entries, m->flying.num_entries);
+        m->landing.time_ns = m->flying.time_ns;
+        m->landing.lesson = m->flying.lesson;
+        m->landing.dur_ns = m->flying.dur_ns;
+    }
+    copy_batch(now, m->entries, m->num_entries);
+    now->lesson = m->lesson;
+    now->time_ns = m->now;
+    now->dur_ns = duration(m);
+}
+
+static int64_t row_duration(const struct model *m)
+{
+    if (m->config.row_ns > 0)
+        return m->config.row_ns;
+    return m->landing.exists ? m->landing.dur_ns : 0;
 }
 
 static void fill_row(struct model *m)
@@ -276,7 +352,8 @@ static void fill_row(struct model *m)
     row->evicted_blocks = (int64_t)m->num_evicted;
     row->stored_tokens = (int64_t)model_count_stored(m);
     row->limit = (int64_t)m->limit;
-    row->dur_ns = stretched(m, duration(m));
+    take_off(m);
+    row->dur_ns = stretched(m, row_duration(m));
     m->totals.preemptions += m->num_preempted;
     row->preemptions_total = (int64_t)m->totals.preemptions;
     m->totals.scheduled_tokens += (uint64_t)row->sched_tokens;
@@ -289,9 +366,9 @@ static void end_finished(struct model *m)
         end_request(m, m->finished[i]);
 }
 
-static void count_idle(struct model *m)
+static void count_idle(struct model *m, bool was_idle)
 {
-    if (!is_idle(m) || next_event(m) != PKV_NO_TIME)
+    if (!was_idle || next_event(m) != PKV_NO_TIME)
         m->num_idle = 0;
     else if (++m->num_idle >= m->config.stuck_steps)
         m->totals.stuck = m->ended = true;
@@ -299,8 +376,11 @@ static void count_idle(struct model *m)
 
 static void do_step(struct model *m)
 {
+    bool was_idle;
+
     model_schedule(m);
     fill_row(m);
+    was_idle = is_idle(m);
     model_commit(m, m->now + m->row.dur_ns);
     m->row.finished = (int64_t)m->num_finished;
     m->row.free_blocks_end = model_count_free(m);
@@ -310,7 +390,9 @@ static void do_step(struct model *m)
     model_write_line(m);
     m->now += m->row.dur_ns;
     m->totals.end_ns = m->now;
-    count_idle(m);
+    count_idle(m, was_idle);
+    if (m->waiting == NULL && m->running == NULL)
+        m->flying.exists = false;   /* for nobody any more */
     if (m->config.max_steps > 0 && m->totals.num_steps >= m->config.max_steps)
         m->ended = true;
 }

@@ -163,6 +163,34 @@ static void draw_config(struct random_run *run)
     run->stuck_steps = between(run, 1, 3);
 }
 
+static bool is_plain(const struct random_run *run)
+{
+    return run->sched.num_groups == 1 && run->sched.groups[0].ops == &pkv_group_full;
+}
+
+/* Drafts, steps that overlap, or neither; neither where they are refused. */
+static void draw_speculation(struct random_run *run)
+{
+    struct pkv_speculation *s = &run->sched.speculation;
+    uint32_t kind = below(run, 10);
+
+    run->sched.lookahead_at_admission = chance(run, 70);
+    if (run->sched.policies.admit->needs_token_steps)
+        return;
+    run->sched.async_scheduling = kind < 3;
+    if (kind < 3 || kind > 6)
+        return;
+    s->method = (enum pkv_speculation_method)between(run, PKV_SPECULATION_DRAFT_MODEL,
+                                                     PKV_SPECULATION_NGRAM);
+    if (s->method == PKV_SPECULATION_EAGLE && !is_plain(run))
+        s->method = PKV_SPECULATION_DRAFT_MODEL;
+    s->num_tokens = between(run, 1, 5);
+    s->acceptance_rate = below(run, 11) / 10.0;
+    s->num_accepted = chance(run, 50) ? 0 : between(run, 1, 5);
+    for (uint32_t i = 0; i < s->num_accepted; i++)
+        s->accepted[i] = between(run, 0, s->num_tokens);
+}
+
 static void draw_step_time(struct random_run *run)
 {
     struct pkv_step_time *t = &run->step_time;
@@ -278,10 +306,10 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     run->state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     draw_policies(run);
     draw_config(run);
-    if (run->sched.policies.admit->counts_tokens &&
-        (run->sched.num_groups > 1 || run->sched.groups[0].ops != &pkv_group_full))
+    if (run->sched.policies.admit->counts_tokens && !is_plain(run))
         choose(run, PKV_CHOICE_ADMIT, "whole_prompt");
     draw_step_time(run);
+    draw_speculation(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
     longest = chance(run, 50) ? 20 : 60;
@@ -289,6 +317,19 @@ void random_run_draw(struct random_run *run, uint64_t seed)
         draw_request(run, arrival_ns, longest);
         arrival_ns += chance(run, 40) ? 0 : between(run, 0, gap);
     }
+}
+
+static void print_speculation(const struct pkv_sched_config *c)
+{
+    const struct pkv_speculation *s = &c->speculation;
+
+    printf("#   async %d, lookahead at admission %d, speculation %s", c->async_scheduling,
+           c->lookahead_at_admission, pkv_speculation_method_name(s->method));
+    if (s->method != PKV_SPECULATION_NONE)
+        printf(" of %u, rate %g, accepted [", s->num_tokens, s->acceptance_rate);
+    for (uint32_t i = 0; i < s->num_accepted; i++)
+        printf("%s%u", i > 0 ? ", " : "", s->accepted[i]);
+    printf("%s\n", s->method != PKV_SPECULATION_NONE ? "]" : "");
 }
 
 static void print_request(const struct pkv_request_spec *spec)
@@ -339,6 +380,7 @@ void random_run_print(const struct random_run *run)
            c->priority_victim == PKV_PRIORITY_VICTIM_VLLM ? "vllm" : "safe",
            c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait", run->every_step,
            run->stuck_steps);
+    print_speculation(c);
     if (t->law == PKV_STEP_TIME_FIXED)
         printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
     else

@@ -204,6 +204,10 @@ static int compare_figures(struct comparison *c, const struct pkv_engine_figures
     COMPARE_SAME(resumed_queried_tokens)
     COMPARE_SAME(resumed_hit_tokens)
     COMPARE_SAME(preemptions)
+    COMPARE_SAME(num_verifications)
+    COMPARE_FIGURE(drafted_tokens, drafted)
+    COMPARE_FIGURE(accepted_tokens, accepted)
+    COMPARE_FIGURE(verified_tokens, verified)
     COMPARE_FIGURE(cache.num_evicted, evicted)
     COMPARE_FIGURE(cache.pool.allocated, allocated)
     COMPARE_FIGURE(cache.pool.released, released)
@@ -300,13 +304,18 @@ static bool is_equal(uint64_t seed, bool watched)
     struct comparison *c = calloc(1, sizeof *c);
     struct pkv_engine_log_config log_config = { .step_ns = LOG_STEP_NS, .full = true,
                                                 .line = keep_line, .ctx = c };
-    struct pkv_engine_log *log = pkv_engine_log_create(&log_config, NULL);
+    struct pkv_engine_log *log;
     bool equal;
 
-    if (c == NULL || log == NULL)
+    if (c == NULL)
         abort();
     c->watched = watched;
     random_run_draw(&c->run, seed);
+    log_config.async = c->run.sched.async_scheduling;
+    log_config.drafts = c->run.sched.speculation.method != PKV_SPECULATION_NONE;
+    log = pkv_engine_log_create(&log_config, NULL);
+    if (log == NULL)
+        abort();
     model_config_read(&c->model_config, &c->run.sched);
     c->model_config.step_time = c->run.step_time;
     c->model_config.every_step = c->run.every_step;

@@ -1,7 +1,7 @@
 /*
  * test_model_golden.c - the model alone against the recorded logs of the real scheduler.
  *
- * Every recording with no speculation and no async scheduling is run
+ * Every recording whose prompts are written out is run
  * through the model and compared in all fields, line by line; so the model may judge the product.
  * The recordings of the older scheduler are used where its order is first come, first served.
  * Needs the recordings beside the source tree; without them the test is skipped.
@@ -191,6 +191,21 @@ static void read_groups(struct model_config *c, const char *text)
     model_groups_finish_config(c);
 }
 
+/* {"k": 3, "method": "eagle", "accept": [2, 0, 1]}; both methods ask for as many positions ahead. */
+static void read_speculation(struct model_config *c, const char *text)
+{
+    const char *k = strstr(text, "\"k\":"), *accept = strstr(text, "\"accept\":");
+
+    if (k == NULL || accept == NULL)
+        return;
+    c->num_drafts = c->lookahead = (uint32_t)strtoul(k + 4, NULL, 10);
+    c->drops_last_hit = strstr(text, "\"eagle\"") != NULL;
+    for (char *p = strchr(accept, '['); p != NULL && *p != ']'; c->num_accepted++) {
+        c->accepted[c->num_accepted] = (uint32_t)strtoul(p + 1, &p, 10);
+        p += strcspn(p, ",]");
+    }
+}
+
 static void read_config(struct model_config *c, const char *text, bool old)
 {
     bool priority = json_is(text, "policy", "\"priority\"");
@@ -223,6 +238,10 @@ static void read_config(struct model_config *c, const char *text, bool old)
     c->max_model_len = (uint32_t)json_number(text, "max_model_len", 0);
     c->max_steps = (uint64_t)json_number(text, "max_steps", 0);
     c->stuck_steps = (uint32_t)json_number(text, "stuck_steps", 0);
+    c->async = json_is(text, "async_scheduling", "true");
+    c->row_ns = STEP_NS;
+    c->lookahead_at_admission = !old;
+    read_speculation(c, text);
     c->step_time = (struct pkv_step_time){ .law = PKV_STEP_TIME_FIXED, .fixed_ns = STEP_NS };
     c->every_step = true;
     c->log_step_ns = STEP_NS;
@@ -233,8 +252,7 @@ static bool is_known(const char *config)
 {
     struct json_field trace;
 
-    return json_is(config, "spec", "null") && json_is(config, "async_scheduling", "false") &&
-           !json_find(config, "trace", &trace);
+    return !json_find(config, "trace", &trace);
 }
 
 static int differs(const char *what, const char *recorded, const char *ours)
