@@ -7,8 +7,11 @@
 
 #include <check.h>
 
+#include "engine_fixture.h"
 #include "pagedkv/policy.h"
 #include "sched_fixture.h"
+
+static struct run run;
 
 static struct pkv_sched_config small_config(uint32_t num_blocks)
 {
@@ -380,6 +383,35 @@ START_TEST(hindsight_of_single_tokens_is_refused)
 }
 END_TEST
 
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* 4 blocks of 2, chunks of 3, three drafts looked ahead for at growth only; P = 2, O = 5, on a pool that
+ * is too small for all it will ask for (5 blocks and more).
+ *   1  position 2 and two drafts, both right: 4 tokens are out, 6 known, 5 computed
+ *   2  1 + 2 to position 8, blocks for 11: 6. It gives itself up.
+ *   3  finds the 1st block and computes 3 more, to position 5
+ *   4  the 6th, blocks for 9: 5. It gives itself up again, with no token in between,
+ *   5  but finds 2 blocks now, and computes the 2 that are left: the last token is out. */
+START_TEST(one_that_finds_more_each_time_gets_through)
+{
+    static const uint32_t all[] = { 3 };
+
+    begin_run(&run, 4);
+    run.config.sched.groups[0].block_size = 2;
+    run.config.sched.prefix_cache = true;
+    run.config.sched.long_prefill_token_threshold = 3;
+    run.config.sched.oversized = PKV_OVERSIZED_WAIT;
+    run.config.sched.lookahead_at_admission = false;
+    draft(&run.config.sched, PKV_SPECULATION_DRAFT_MODEL, 3, all, 1);
+    ask(&run, (struct asked){ .num_prompt = 2, .num_output = 5 });
+    expect_outcome(&run, PKV_OUTCOME_DONE);
+    ck_assert_uint_eq(run.figures.completed, 1);
+    ck_assert_uint_eq(run.figures.output_tokens, 5);
+    ck_assert_uint_eq(run.figures.preemptions, 2);
+    ck_assert_uint_eq(run.figures.resumed_hit_tokens, 2 + 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("drafts_policies");
@@ -396,6 +428,7 @@ int main(void)
     tcase_add_test(tests, a_position_in_flight_is_not_published);
     tcase_add_test(tests, a_reservation_holds_the_drafts_as_well);
     tcase_add_test(tests, hindsight_of_single_tokens_is_refused);
+    tcase_add_test(tests, one_that_finds_more_each_time_gets_through);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

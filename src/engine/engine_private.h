@@ -18,6 +18,7 @@ struct longest_since {
 struct lone_preemption {
     bool happened;
     uint64_t row, output_tokens;
+    uint32_t num_hit_tokens;             /* when it had been admitted */
 };
 
 /* The search for a state that comes again (Brent 1980): one earlier state is kept, and replaced by
@@ -52,6 +53,7 @@ struct pkv_engine {
     struct pkv_engine_figures figures;
     uint32_t num_idle_steps;             /* in a row, with nothing to come */
     struct lone_preemption lone;
+    uint32_t last_hit_tokens;            /* of the admission made last */
     struct livelock_watch watch;
     const char *unfinished_reason;
     struct running_step runs;            /* async_scheduling only */

@@ -47,6 +47,7 @@ static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
     for (size_t i = 0; i < plan->num_admissions; i++) {
         const struct pkv_plan_admission *a = &plan->admissions[i];
         struct pkv_request *r = a->ref.request;
+        e->last_hit_tokens = a->num_hit_tokens;
         if (a->resumed) {
             e->row.resumed++;
             f->resumed_queried_tokens += a->num_queried_tokens;
@@ -129,14 +130,19 @@ static void livelock(struct pkv_engine *e, const struct pkv_plan_preemption *las
     engine_diagnose_livelock(e, last);
 }
 
-/* Nobody else is live, and it has given itself up again without a token in between. */
+/* Nobody else is live, and it has given itself up again without a token in between. Where drafts are
+ * looked ahead for, its growth may ask for more than its admission did, and each time it may have got
+ * further into its prompt and find more of it. */
 static void watch_lone(struct pkv_engine *e, const struct pkv_plan_preemption *last)
 {
     struct lone_preemption *lone = &e->lone;
     const struct pkv_request *r = last->ref.request;
-    if (lone->happened && lone->row == r->row && lone->output_tokens == e->figures.output_tokens)
+    bool again = lone->happened && lone->row == r->row &&
+                 lone->output_tokens == e->figures.output_tokens;
+    bool looks_ahead = pkv_speculation_lookahead(&pkv_sched_config(e->sched)->speculation) > 0;
+    if (again && !(looks_ahead && e->last_hit_tokens > lone->num_hit_tokens))
         livelock(e, last);
-    *lone = (struct lone_preemption){true, r->row, e->figures.output_tokens};
+    *lone = (struct lone_preemption){true, r->row, e->figures.output_tokens, e->last_hit_tokens};
 }
 
 /* With nothing more to come, what follows a step is decided by the state it leaves. When the state
