@@ -76,6 +76,7 @@ static uint32_t num_keys(struct pkv_sched *sched)
 
 static struct pkv_step_facts told;
 static struct pkv_tenant_tokens told_tenants[4];
+static size_t num_in_queue;            /* as told by those who come and go */
 
 static void note(void *state, const struct pkv_step_facts *facts)
 {
@@ -85,6 +86,18 @@ static void note(void *state, const struct pkv_step_facts *facts)
         told_tenants[i] = facts->tenants[i];
 }
 
+static void come(void *state, const struct pkv_request *r)
+{
+    (void)state, (void)r;
+    num_in_queue++;
+}
+
+static void go(void *state, const struct pkv_request *r)
+{
+    (void)state, (void)r;
+    num_in_queue--;
+}
+
 /* First come, first served, by somebody who listens. */
 static struct pkv_order_ops listener;
 
@@ -92,7 +105,10 @@ static void listen(struct pkv_sched_config *config)
 {
     listener = *config->policies.order;
     listener.observe = note;
+    listener.joined = come;
+    listener.left = go;
     listener.needs_tenant_tokens = true;
+    num_in_queue = 0;
     config->policies.order = &listener;
     memset(&told, 0, sizeof told);
     memset(told_tenants, 0, sizeof told_tenants);
@@ -234,6 +250,36 @@ START_TEST(survivors_belong_to_their_step)
     ck_assert_uint_eq(told.num_survivors, 1);
     ck_assert_uint_eq(told.sum_emitted, 1);
     ck_assert_uint_eq(told.sum_max_tokens, 5);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
+/* The same two, but the younger one ends with its 2nd token, which it is not told: it is given up while
+ * that is in flight, and ends in the queue. */
+START_TEST(who_ends_in_the_queue_leaves_it)
+{
+    struct pkv_sched_config config = small_config(2);
+    struct pkv_plan *plans[3];
+    struct pkv_sched *sched;
+    struct pkv_request *younger;
+
+    config.async_scheduling = true;
+    listen(&config);
+    sched = make_sched(&config);
+    add_of(sched, 0, NULL, 3, 5);
+    younger = add_of(sched, 1, NULL, 3, 2);
+    younger->max_tokens = 9;
+    plans[0] = plan_one(sched);
+    ck_assert_uint_eq(num_in_queue, 0);
+    plans[1] = plan_one(sched);
+    commit_one(sched, plans[0]);
+    plans[2] = plan_one(sched);
+    ck_assert_uint_eq(plans[2]->num_preemptions, 1);
+    ck_assert_uint_eq(num_in_queue, 1);
+    commit_one(sched, plans[1]);
+    ck_assert_uint_eq(plans[1]->num_finished, 1);
+    ck_assert_uint_eq(pkv_sched_num_waiting(sched), 0);
+    ck_assert_uint_eq(num_in_queue, 0);
     pkv_sched_destroy(sched);
 }
 END_TEST
@@ -424,6 +470,7 @@ int main(void)
     tcase_add_test(tests, who_is_cancelled_in_flight_pays_nothing);
     tcase_add_test(tests, a_step_is_told_of_itself_and_not_of_the_next);
     tcase_add_test(tests, survivors_belong_to_their_step);
+    tcase_add_test(tests, who_ends_in_the_queue_leaves_it);
     tcase_add_test(tests, drafts_are_published_at_the_end_and_as_far_as_known);
     tcase_add_test(tests, a_position_in_flight_is_not_published);
     tcase_add_test(tests, a_reservation_holds_the_drafts_as_well);
