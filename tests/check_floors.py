@@ -21,8 +21,8 @@ TOP = "tools"    # above every floor; the tests are above it
 def read_floors(readme):
     text = readme.read_text()
     floors = {m[2]: int(m[1]) for m in map(FLOOR.match, text.splitlines()) if m}
-    base = re.search(r"\(([^()]*) belong to (\w+)\)", text)
-    homes = {name: base[2] for name in re.findall(r"`(\w+\.h)`", base[1])} if base else {}
+    listed = re.finditer(r"((?:`\w+\.h`[,\s]*(?:and\s)?\s*)+)belongs? to (\w+)", text)
+    homes = {name: m[2] for m in listed for name in re.findall(r"`(\w+\.h)`", m[1])}
     return floors, homes
 
 

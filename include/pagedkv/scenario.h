@@ -15,6 +15,7 @@
 
 #include "pagedkv/engine.h"
 #include "pagedkv/err.h"
+#include "pagedkv/sizing.h"
 #include "pagedkv/trace.h"
 
 #ifdef __cplusplus
@@ -102,6 +103,14 @@ struct pkv_grid *pkv_grid_load(const char *path, const struct pkv_setting *setti
 void pkv_grid_destroy(struct pkv_grid *grid);
 /* Which of its values has a key in a configuration? */
 size_t pkv_grid_place(const struct pkv_grid *grid, size_t configuration, size_t axis);
+
+/* The KV sizes of a model from its config.json as Hugging Face has it, nested text models with it. What
+ * the config does not say and its class has no default for is PKV_ERR_INPUT with file, line, column
+ * and the key; a model_type that is not known is taken as plain attention if no key speaks against
+ * it, and out->note says so. */
+int pkv_kv_model_load(const char *path, struct pkv_kv_model *out, struct pkv_err *err);
+/* The same by name: one that is known, else a path. */
+int pkv_kv_model_open(const char *name_or_path, struct pkv_kv_model *out, struct pkv_err *err);
 
 /* The settings file of a recorded engine log (NAME.config.json), read strictly. */
 struct pkv_recording {
