@@ -13,9 +13,12 @@ extern const struct cli_command cli_compare;
 extern const struct cli_command cli_conform;
 extern const struct cli_command cli_diff;
 extern const struct cli_command cli_waste;
+extern const struct cli_command cli_size;
 extern const struct cli_command cli_explain;
 extern const struct cli_command cli_policies;
 extern const struct cli_command cli_presets;
+extern const struct cli_command cli_models;
+extern const struct cli_command cli_gpus;
 extern const struct cli_command cli_formats;
 extern const struct cli_command cli_help_command;
 

@@ -209,6 +209,47 @@ struct pkv_explain_config {
 char *pkv_explain(const struct pkv_explain_config *config, const struct pkv_report_style *style,
                   struct pkv_err *err);    /* free with pkv_report_free() */
 
+/* ---- sizing: what a position costs and what fits ---- */
+
+/* Where the memory of a rank goes; what was estimated, and what nobody said. */
+struct pkv_size_budget {
+    struct pkv_kv_budget terms;
+    const char *total_source;              /* "H100, as CUDA tells it"; borrowed */
+    bool weights_estimated;                /* from the number of parameters, 2 bytes each */
+    bool activation_given, other_given, graphs_given;   /* else counted as 0 */
+};
+#define PKV_SIZE_MAX_LENGTHS 16u
+struct pkv_size_question {
+    struct pkv_kv_model model;
+    struct pkv_kv_config config;
+    const uint64_t *pools;                 /* bytes, see pkv_kv_fit_make(); [num_pools], borrowed */
+    size_t num_pools;                      /* 0 = no budget */
+    uint64_t num_gpu_blocks;               /* physical blocks instead of bytes; 0 = not given */
+    bool has_null_block;                   /* the engine keeps one block back */
+    const struct pkv_size_budget *budget;  /* how the one pool came about, or NULL; borrowed */
+    uint64_t max_model_len;                /* 0 = that of the model */
+    uint64_t prompt, output;               /* tokens; prompt 0 = not asked */
+    uint64_t lengths[PKV_SIZE_MAX_LENGTHS];
+    size_t num_lengths;                    /* 0 = 4,096, 32,768 and 131,072, as far as they fit */
+};
+/* The answer for people and as JSON: bytes per position, groups, ranks, blocks, tokens by the old and
+ * the new rule of printing them, lengths, requests. Free with pkv_report_free().
+ *   errors  PKV_ERR_INPUT as of pkv_kv_plan_make() and pkv_kv_fit_make() */
+char *pkv_size_text(const struct pkv_size_question *question, const struct pkv_report_style *style,
+                    struct pkv_err *err);
+char *pkv_size_json(const struct pkv_size_question *question, struct pkv_err *err);
+
+/* A start-up log against a model: are its blocks what its memory holds, its tokens what its blocks
+ * hold, its concurrency and its swap space so, too? Where there are several ranks, fewer blocks than
+ * the printed memory holds are right as well: another rank had less. model NULL = blocks, tokens and
+ * concurrency are held against each other only, all layers being of full attention. The text ends
+ * with the kv: part of a scenario that has this pool.
+ *   config       as the log and the user have it; NULL without a model
+ *   out_agrees   did every figure that can be held against another one agree? */
+char *pkv_size_log(const struct pkv_startup_log *log, const struct pkv_kv_model *model,
+                   const struct pkv_kv_config *config, const struct pkv_report_style *style,
+                   bool json, bool *out_agrees, struct pkv_err *err);
+
 #ifdef __cplusplus
 }
 #endif

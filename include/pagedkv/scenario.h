@@ -112,6 +112,35 @@ int pkv_kv_model_load(const char *path, struct pkv_kv_model *out, struct pkv_err
 /* The same by name: one that is known, else a path. */
 int pkv_kv_model_open(const char *name_or_path, struct pkv_kv_model *out, struct pkv_err *err);
 
+/* The groups of a plan as a cache has them. 0, or -1 with PKV_ERR_INPUT when a cache has no room for so
+ * many of them, or their blocks do not go together. */
+int pkv_scenario_plan_groups(const struct pkv_kv_plan *plan, struct pkv_sched_config *out,
+                             struct pkv_err *err);
+/* "[{type: full}, {type: sliding, window: 1024}]". Free with pkv_scenario_free_text(). */
+char *pkv_scenario_groups_text(const struct pkv_sched_config *config, struct pkv_err *err);
+
+/* What an engine printed when it started, vLLM or SGLang; 0, "" or false = it did not say. */
+#define PKV_LOG_MAX_MEMORIES 64u
+struct pkv_startup_log {
+    bool is_sglang;
+    bool has_null_block;             /* vLLM V1: one of the blocks is never used */
+    char model[PKV_KV_NAME_SIZE];
+    char kv_dtype[32], dtype[32];    /* as written; "auto" means that of the weights */
+    uint64_t num_gpu_blocks, num_cpu_blocks, tokens;
+    uint32_t block_size;             /* as set, or as it was raised beside recurrent state */
+    uint64_t memory_bytes;           /* of the pool, exact */
+    /* Of the pool, in hundredths of a GiB as printed: one for each rank that said so. */
+    uint32_t memories[PKV_LOG_MAX_MEMORIES], num_memories;
+    uint64_t max_model_len, concurrency_len;   /* the latter: of which the concurrency speaks */
+    uint32_t concurrency_hundredths;
+    uint32_t tp, pp, dcp, num_speculative_tokens;
+    uint64_t max_num_batched_tokens;
+    bool prefix_cache_off, async_scheduling;
+};
+/* path "-" = standard input. errors: PKV_ERR_INPUT also when nothing in it says how large the pool
+ * is. */
+int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err);
+
 /* The settings file of a recorded engine log (NAME.config.json), read strictly. */
 struct pkv_recording {
     struct pkv_sched_config sched;

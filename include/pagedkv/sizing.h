@@ -249,6 +249,15 @@ int pkv_kv_fit_make(const struct pkv_kv_plan *plan, const uint64_t *pools, size_
 uint64_t pkv_kv_payload_requests(const struct pkv_kv_model *model, const struct pkv_kv_plan *plan,
                                  const struct pkv_kv_fit *fit, uint64_t num_positions);
 
+/* What is left of a GPU's memory for the cache: total x share, less what else takes room. */
+struct pkv_kv_budget {
+    uint64_t total_bytes;
+    uint32_t share_millionths;       /* the engine's gpu_memory_utilization, 920000 = 0.92 */
+    uint64_t weights_bytes, activation_bytes, other_bytes, graphs_bytes;   /* on one rank */
+};
+/* Cut to whole bytes. 0, or -1 with PKV_ERR_INPUT when nothing is left or the share is above 1. */
+int pkv_kv_budget_pool(const struct pkv_kv_budget *budget, uint64_t *out, struct pkv_err *err);
+
 #ifdef __cplusplus
 }
 #endif

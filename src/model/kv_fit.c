@@ -207,3 +207,20 @@ uint64_t pkv_kv_payload_requests(const struct pkv_kv_model *model, const struct 
     }
     return fewest == UINT64_MAX ? 0 : fewest;
 }
+
+int pkv_kv_budget_pool(const struct pkv_kv_budget *budget, uint64_t *out, struct pkv_err *err)
+{
+    unsigned __int128 asked = (unsigned __int128)budget->total_bytes * budget->share_millionths /
+                              1000000;
+    unsigned __int128 taken = (unsigned __int128)budget->weights_bytes + budget->activation_bytes +
+                              budget->other_bytes + budget->graphs_bytes;
+
+    if (budget->share_millionths == 0 || budget->share_millionths > 1000000)
+        return pkv_fail(err, PKV_ERR_INPUT, "a share of memory is above 0 and at most 1");
+    if (taken >= asked)
+        return pkv_fail(err, PKV_ERR_INPUT, "nothing is left for the cache: %llu bytes of memory may "
+                        "be used, and the rest takes %llu", (unsigned long long)asked,
+                        (unsigned long long)(taken < UINT64_MAX ? taken : UINT64_MAX));
+    *out = (uint64_t)(asked - taken);
+    return 0;
+}
