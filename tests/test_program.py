@@ -448,7 +448,8 @@ class WrongUse(Refused):
                    says="--set: step_time.*fixed:")
 
     def test_pool(self):
-        self.wrong("replay", "trace.jsonl", says="--num-blocks N or --num-gpu-blocks N is required")
+        self.wrong("replay", "trace.jsonl",
+                   says="--num-blocks N, --num-gpu-blocks N or --kv-budget BYTES is required")
         self.wrong("replay", "trace.jsonl", "--num-blocks", "8", "--num-gpu-blocks", "9",
                    says="--num-gpu-blocks|--num-blocks")
 

@@ -22,9 +22,18 @@
 
 static const struct cli_option options[] = {
     NUMBER("num-blocks", "N", NULL, "kv.num_blocks",
-           "usable blocks of the pool; this or --num-gpu-blocks is required"),
+           "usable blocks of the pool; this, --num-gpu-blocks or --kv-budget is required"),
     NUMBER("num-gpu-blocks", "N", NULL, "kv.num_gpu_blocks",
            "the same as vLLM counts them, its null block included: usable blocks + 1"),
+    NUMBER("kv-budget", "BYTES,...", NULL, "kv.budget",
+           "the same in bytes, like 40GiB: for every rank, or one for each; needs --model"),
+    TEXT("model", "NAME", "none", "kv.model",
+         "a known model (`pagedkv models`) or the path of its config.json: it makes blocks of bytes, "
+         "and KV groups of its layers"),
+    TEXT("kv-dtype", "TYPE", "auto, as the weights", "kv.dtype", "data type of the cache, like fp8"),
+    NUMBER("tp", "N", "1", "kv.tp", "tensor parallel ranks"),
+    NUMBER("pp", "N", "1", "kv.pp", "pipeline stages"),
+    NUMBER("pp-layers", "N,...", "even", "kv.pp_layers", "layers of each pipeline stage"),
     NUMBER("block-size", "N", "16", "kv.block_size", "tokens in a block"),
     FIXED("no-prefix-cache", "kv.prefix_cache", "false", "do not look prompts up in cached blocks"),
     TEXT("preset", "NAME", "vllm", "scheduler.preset",
@@ -54,7 +63,7 @@ static const struct cli_option options[] = {
 
 static bool names_pool(const struct cli_settings *settings)
 {
-    static const char *const keys[] = {"kv", "kv.num_blocks", "kv.num_gpu_blocks"};
+    static const char *const keys[] = {"kv", "kv.num_blocks", "kv.num_gpu_blocks", "kv.budget"};
     for (size_t i = 0; i < settings->num; i++)
         for (size_t j = 0; j < sizeof keys / sizeof *keys; j++)
             if (strcmp(settings->items[i].key, keys[j]) == 0)
@@ -67,7 +76,8 @@ static bool has_pool(const struct cli_session_options *values)
 {
     if (names_pool(&values->flags) || names_pool(&values->sets))
         return true;
-    cli_wrong_use(&cli_replay, "--num-blocks N or --num-gpu-blocks N is required");
+    cli_wrong_use(&cli_replay, "--num-blocks N, --num-gpu-blocks N or --kv-budget BYTES is "
+                  "required");
     return false;
 }
 

@@ -11,8 +11,18 @@ static const struct man_fact top[] = {
     {"title", "shown above the summary"},
     {"question", "what the run is to answer; shown too"},
     {"kv.block_size", "tokens in a block; 16"},
-    {"kv.num_blocks", "usable blocks; this or num_gpu_blocks is required"},
+    {"kv.num_blocks", "usable blocks; this, num_gpu_blocks or budget is required"},
     {"kv.num_gpu_blocks", "the same as vLLM counts them: one more, its null block"},
+    {"kv.budget", "the pool in bytes, like 40GiB or 40GB, of which kv.model makes blocks; for every rank, "
+                  "or a list: one for each pipeline stage, or for each rank. The rank with the fewest "
+                  "blocks rules"},
+    {"kv.model", "a known model (pagedkv models) or the path of its config.json: it makes blocks of "
+                 "bytes, and KV groups of its layers, so groups may not be given beside it"},
+    {"kv.dtype", "of the cache: auto (that of the weights), bf16, fp16, fp32, fp8, int8, nvfp4, q8_0, q4_0, "
+                 "fp8_token_head, int8_token_head, fp8_ds_mla"},
+    {"kv.tp", "tensor parallel ranks of the model; 1"},
+    {"kv.pp", "its pipeline stages; 1"},
+    {"kv.pp_layers", "layers of each of them, like [56, 8]; left out: dealt out evenly"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
     {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
                   "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "

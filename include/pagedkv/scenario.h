@@ -31,6 +31,17 @@ struct pkv_setting {
     const char *origin;    /* shown in errors: "--set", "--block-size" */
 };
 
+/* What a model makes of the pool. */
+struct pkv_scenario_kv {
+    struct pkv_kv_model model;
+    struct pkv_kv_plan plan;
+    uint32_t block_size;               /* tokens, the general one */
+    uint64_t pools[PKV_KV_MAX_RANKS];  /* [num_pools] bytes, see pkv_kv_fit_make() */
+    size_t num_pools;                  /* 0 = the number of blocks was given */
+    struct pkv_kv_fit fit;             /* when there are pools */
+    uint64_t stage_layers[PKV_KV_MAX_STAGES];   /* [kv_num_stages] */
+};
+
 struct pkv_scenario {
     char *title, *question;            /* owned; NULL = none */
     char *preset;                      /* owned */
@@ -38,6 +49,10 @@ struct pkv_scenario {
     struct pkv_step_time step_time;
     bool step_time_given;              /* it is not the default, which is not calibrated */
     uint64_t seed;
+    char *kv_model;                    /* owned; a known name or a path; NULL = none */
+    unsigned kv_dtype;                 /* 0 = that of the weights, else an enum pkv_kv_dtype + 1 */
+    uint32_t kv_tp, kv_pp, kv_num_stages;   /* the last: stages whose layers are given, 0 = none */
+    struct pkv_scenario_kv *kv;        /* owned; NULL = neither a model nor a budget */
     bool is_trace;                     /* traffic: a trace, or synthetic */
     char *trace;                       /* owned; path as to be opened */
     struct pkv_trace_options trace_options;

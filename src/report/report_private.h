@@ -85,6 +85,8 @@ void page_unused(struct page *p, const struct pkv_scenario *scenario,
 
 /* "full, sliding 8 in blocks of 4"; nothing when all there is is one group of full attention. */
 void add_kv_groups(struct pkv_text *t, const struct pkv_group_config *groups, uint32_t num_groups);
+/* The model behind the pool, and the memory of its ranks; nothing without a model. */
+void page_kv(struct page *p, const struct pkv_scenario *scenario);
 
 /* What was run: traffic, pool, scheduler, step time. */
 void page_setup(struct page *p, const struct pkv_scenario *scenario,

@@ -236,6 +236,7 @@ void page_setup(struct page *p, const struct pkv_scenario *scenario,
         page_item(p, "question", scenario->question);
     add_traffic(p, scenario, notes);
     add_pool(p, &scenario->sched);
+    page_kv(p, scenario);
     add_scheduler(p, scenario);
     add_step_time(p, scenario);
 }

@@ -18,6 +18,7 @@ _Static_assert(sizeof(enum pkv_pool_end) == sizeof(unsigned) &&
                "an enum is an unsigned int");
 
 #define WORD(sym, word) [sym] = word,
+#define LISTED(sym, word) word,   /* behind auto, so that a value is the type + 1 */
 static const char *const pool_ends[] = {
     [PKV_END_HEAD] = "head", [PKV_END_TAIL] = "tail", NULL
 };
@@ -37,7 +38,9 @@ static const char *const speculation_methods[] = { PKV_SPECULATION_METHODS(WORD)
 static const char *const step_time_laws[] = { PKV_STEP_TIME_LAWS(WORD) NULL };
 static const char *const arrival_laws[] = { PKV_ARRIVAL_LAWS(WORD) NULL };
 static const char *const length_laws[] = { PKV_LENGTH_LAWS(WORD) NULL };
+static const char *const kv_dtypes[] = { "auto", PKV_KV_DTYPES(LISTED) NULL };
 #undef WORD
+#undef LISTED
 
 const struct key keys[KEY_COUNT] = {
 #define KEY_ROW(id, text, ...) [KEY_##id] = { .name = text, __VA_ARGS__ },
@@ -116,14 +119,15 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
 
     switch (keys[id].kind) {
     case KIND_WORD:   return 1u << *(const unsigned *)field;
-    case KIND_PATH:   return 1u << (*(char *const *)field != NULL);
+    case KIND_PATH:
+    case KIND_MODEL:  return 1u << (*(char *const *)field != NULL);
     case KIND_U32: case KIND_ACCEPTED: return 1u << (*(const uint32_t *)field > 0);
     case KIND_U64:    return 1u << (*(const uint64_t *)field > 0);
     case KIND_DOUBLE: return 1u << (*(const double *)field > 0);
     case KIND_NONE: case KIND_TEXT: case KIND_BOOL: case KIND_MS: case KIND_NS: case KIND_TIME:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
     case KIND_PRIORITIES: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
-    case KIND_VARY:
+    case KIND_VARY: case KIND_STAGES: case KIND_BUDGET:
     case KIND_LATER:
         break;
     }

@@ -30,10 +30,13 @@ enum key_kind {
     KIND_FORMAT,      /* of a trace; auto = found by content */
     KIND_SPEEDUP,
     KIND_GROUPS,
+    KIND_MODEL,       /* the name of a known model, or the path of its config.json */
+    KIND_STAGES,      /* layers of pipeline stages */
     KIND_PRIORITIES,
     KIND_ACCEPTED,    /* numbers of drafts that are right, one after the other */
     /* Other names of keys: what they say goes to the keys in `means`, nothing is printed. */
     KIND_GPU_BLOCKS,
+    KIND_BUDGET,      /* bytes for blocks, which a model makes a number of */
     KIND_SCHEDULING_POLICY,
     KIND_FULL_ISL,
     KIND_VARY,        /* keys with lists of values; of a grid, not of a run */
@@ -87,12 +90,15 @@ enum key_kind {
       RANGE(1, MAX_COUNT - 1))                                                                  \
     X(NUM_GPU_BLOCKS, "kv.num_gpu_blocks", .kind = KIND_GPU_BLOCKS, RANGE(2, MAX_COUNT),        \
       MEANS(KEY_NUM_BLOCKS))                                                                    \
-    X(BUDGET, "kv.budget", .kind = KIND_LATER, MEANS(KEY_NUM_BLOCKS),                           \
-      .hint = "give kv.num_blocks or kv.num_gpu_blocks")                                        \
-    X(MODEL, "kv.model", .kind = KIND_LATER, .hint = "give kv.num_blocks")                      \
-    X(DTYPE, "kv.dtype", .kind = KIND_LATER, .hint = "give kv.num_blocks")                      \
-    X(TP, "kv.tp", .kind = KIND_LATER, .hint = "give kv.num_blocks")                            \
-    X(PP, "kv.pp", .kind = KIND_LATER, .hint = "give kv.num_blocks")                            \
+    X(BUDGET, "kv.budget", .kind = KIND_BUDGET, MEANS(KEY_NUM_BLOCKS))                          \
+    X(MODEL, "kv.model", .kind = KIND_MODEL, FIELD(kv_model))                                   \
+    X(DTYPE, "kv.dtype", .kind = KIND_WORD, FIELD(kv_dtype), WORDS(kv_dtypes),                  \
+      .standard = "auto", UNDER(MODEL, GIVEN))                                                  \
+    X(TP, "kv.tp", .kind = KIND_U32, FIELD(kv_tp), RANGE(1, 65536), .standard = "1",            \
+      UNDER(MODEL, GIVEN))                                                                      \
+    X(PP, "kv.pp", .kind = KIND_U32, FIELD(kv_pp), RANGE(1, PKV_KV_MAX_STAGES),                 \
+      .standard = "1", UNDER(MODEL, GIVEN))                                                     \
+    X(PP_LAYERS, "kv.pp_layers", .kind = KIND_STAGES, FIELD(kv_num_stages), UNDER(MODEL, GIVEN))\
     X(PREFIX_CACHE, "kv.prefix_cache", .kind = KIND_BOOL, FIELD(sched.prefix_cache),            \
       .standard = "true")                                                                       \
     X(GROUPS, "kv.groups", .kind = KIND_GROUPS, FIELD(sched.num_groups))                        \

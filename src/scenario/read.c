@@ -68,6 +68,9 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
     if (keys[decider].kind == KIND_ACCEPTED)
         return node_fail_key(said->node, err, "%s: %s says which drafts are right", said->shown,
                              keys[decider].name);
+    if (decider == KEY_MODEL)
+        return node_fail_key(said->node, err, "%s: is for a model, and there is no kv.model",
+                             said->shown);
     if (keys[decider].kind == KIND_WORD)
         return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
                              keys[decider].name,
@@ -341,9 +344,11 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
             return -1;
     if (first <= KEY_GROUPS && KEY_GROUPS <= last && groups_read_block_sizes(l, err) < 0)
         return -1;
+    if (loader_settle_kv(l, err) < 0)
+        return -1;
     if (l->scenario->sched.num_blocks == 0)
-        return pkv_fail_at(err, l->path, 0, 0,
-                           "no pool: give kv.num_blocks or kv.num_gpu_blocks");
+        return pkv_fail_at(err, l->path, 0, 0, "no pool: give kv.num_blocks, kv.num_gpu_blocks, or "
+                           "kv.budget with kv.model");
     if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0 ||
         check_speculation(l, err) < 0)
         return -1;

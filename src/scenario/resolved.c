@@ -122,6 +122,31 @@ static void write_accepted(struct pkv_text *out, const struct pkv_speculation *s
     pkv_text_add(out, "]");
 }
 
+static void write_model(struct pkv_text *out, const char *model)
+{
+    struct pkv_kv_model known;
+
+    if (pkv_kv_model_find(model, &known))
+        pkv_text_json(out, known.name);
+    else
+        write_path(out, model);
+}
+
+static void write_numbers(struct pkv_text *out, const uint64_t *numbers, size_t num)
+{
+    pkv_text_add(out, "[");
+    for (size_t i = 0; i < num; i++)
+        pkv_text_fmt(out, "%s%" PRIu64, i > 0 ? ", " : "", numbers[i]);
+    pkv_text_add(out, "]");
+}
+
+/* A model's groups may have blocks of other sizes than the general one. */
+static uint64_t u32_value(const struct pkv_scenario *s, enum key_id id)
+{
+    return id == KEY_BLOCK_SIZE && s->kv ? s->kv->block_size
+                                         : *(const uint32_t *)key_field(s, id);
+}
+
 static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum key_id id)
 {
     const void *at = key_field(s, id);
@@ -131,7 +156,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_TEXT:       pkv_text_json(out, *(char *const *)at); break;
     case KIND_PATH:       write_path(out, *(char *const *)at); break;
     case KIND_BOOL:       pkv_text_add(out, *(const bool *)at ? "true" : "false"); break;
-    case KIND_U32:        pkv_text_u64(out, *(const uint32_t *)at); break;
+    case KIND_U32:        pkv_text_u64(out, u32_value(s, id)); break;
     case KIND_U64:        pkv_text_u64(out, *(const uint64_t *)at); break;
     case KIND_DOUBLE:     write_double(out, *(const double *)at); break;
     case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
@@ -147,6 +172,9 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
         write_fraction(out, s->trace_options.speedup_num, s->trace_options.speedup_den);
         break;
     case KIND_GROUPS:     groups_write(out, &s->sched); break;
+    case KIND_BUDGET:     write_numbers(out, s->kv->pools, s->kv->num_pools); break;
+    case KIND_MODEL:      write_model(out, s->kv_model); break;
+    case KIND_STAGES:     write_numbers(out, s->kv->stage_layers, s->kv_num_stages); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_ACCEPTED:   write_accepted(out, &s->sched.speculation); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
@@ -161,10 +189,13 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
 {
     const void *at = key_field(s, id);
 
-    if (!key_applies(s, id))
+    if (!key_applies(s, id) || (id == KEY_NUM_BLOCKS && s->kv && s->kv->num_pools > 0) ||
+        (id == KEY_GROUPS && s->kv))
         return false;
     switch (keys[id].kind) {
-    case KIND_TEXT: case KIND_PATH: return *(char *const *)at != NULL;
+    case KIND_TEXT: case KIND_PATH: case KIND_MODEL: return *(char *const *)at != NULL;
+    case KIND_STAGES: return s->kv_num_stages > 0;
+    case KIND_BUDGET: return s->kv && s->kv->num_pools > 0;
     case KIND_U64: case KIND_MS:
         return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
@@ -250,7 +281,7 @@ int pkv_scenario_check_paths(const struct pkv_scenario *scenario, struct pkv_err
     for (int i = KEY_NONE + 1; i < KEY_COUNT && result == 0; i++) {
         enum key_id id = (enum key_id)i;
 
-        if (keys[id].kind != KIND_PATH || !has_value(scenario, id))
+        if ((keys[id].kind != KIND_PATH && keys[id].kind != KIND_MODEL) || !has_value(scenario, id))
             continue;
         pkv_text_clear(&whole);
         add_whole_path(&whole, *(char *const *)key_field(scenario, id));
@@ -269,16 +300,18 @@ void pkv_scenario_free_text(char *text)
     pkv_free(text);
 }
 
-/* The part of a line that is a folder in a trace's path: from, to. Empty for other lines. */
+/* The part of a line that is a folder in a trace's or a config's path: from, to. Empty for other
+ * lines. */
 static void find_folder(const char *line, size_t length, size_t *out_from, size_t *out_to)
 {
-    static const char name[] = "trace: \"";
-    size_t at = strspn(line, " ");
+    static const char *const names[] = { "trace: \"", "model: \"" };   /* of one length */
+    size_t at = strspn(line, " "), name_length = strlen(names[0]);
 
     *out_from = *out_to = 0;
-    if (at + sizeof(name) - 1 > length || strncmp(line + at, name, sizeof(name) - 1) != 0)
+    if (at + name_length > length || (strncmp(line + at, names[0], name_length) != 0 &&
+                                      strncmp(line + at, names[1], name_length) != 0))
         return;
-    *out_from = *out_to = at + sizeof(name) - 1;
+    *out_from = *out_to = at + name_length;
     for (at = *out_from; at < length; at++)
         if (line[at] == '/')
             *out_to = at + 1;

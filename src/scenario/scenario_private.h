@@ -126,11 +126,17 @@ int value_read_full_isl(const struct value *v, struct pkv_err *err);
 int value_read_preset(const struct value *v, struct pkv_err *err);
 int value_read_format(const struct value *v, struct pkv_err *err);
 int value_read_groups(const struct value *v, struct pkv_err *err);
+int value_read_model(const struct value *v, struct pkv_err *err);
+int value_read_stages(const struct value *v, struct pkv_err *err);
+int value_read_budget(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
 int value_read_accepted(const struct value *v, struct pkv_err *err);
 int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
 
 void groups_write(struct pkv_text *out, const struct pkv_sched_config *c);
+
+/* A model makes its groups and, of a budget, the number of blocks. After all keys have been read. */
+int loader_settle_kv(struct loader *l, struct pkv_err *err);
 
 struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one full group */
 

@@ -292,6 +292,9 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_FORMAT:            return value_read_format(v, err);
     case KIND_SPEEDUP:           return read_speedup(v, err);
     case KIND_GROUPS:            return value_read_groups(v, err);
+    case KIND_MODEL:             return value_read_model(v, err);
+    case KIND_STAGES:            return value_read_stages(v, err);
+    case KIND_BUDGET:            return value_read_budget(v, err);
     case KIND_PRIORITIES:        return value_read_priorities(v, err);
     case KIND_GPU_BLOCKS:        return read_gpu_blocks(v, err);
     case KIND_SCHEDULING_POLICY: return value_read_scheduling_policy(v, err);
