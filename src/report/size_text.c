@@ -249,8 +249,16 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct size_a
     const struct pkv_size_question *q = a->q;
     uint64_t end = q->prompt + q->output - (q->output > 0 ? 1 : 0);
     char how[160], shown[32];
-    if (q->prompt == 0 || !a->has_pool)
+    if (q->prompt == 0)
         return;
+    if (!a->has_pool) {
+        add_counted(t, pkv_kv_request_blocks(&a->plan, q->prompt), "block");
+        pkv_text_add(t, " for the prompt, ");
+        add_grouped(t, pkv_kv_request_blocks(&a->plan, end));
+        pkv_text_add(t, " at the end, of prompt + output - 1 positions");
+        put(p, "a request", t);
+        return;
+    }
     snprintf(how, sizeof how, " by payload: the bytes of %s prompt positions each, now",
              pkv_format_count(q->prompt, shown));
     add_request_line(p, t, "fit", pkv_kv_payload_requests(&q->model, &a->plan, &a->fit, q->prompt),

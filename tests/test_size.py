@@ -1,0 +1,666 @@
+#!/usr/bin/env python3
+"""`pagedkv size`, `models` and `gpus`, and models in scenarios: figures worked out by hand.
+
+usage: test_size.py PROGRAM SOURCE_ROOT
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import tap
+from program import ProgramCase
+from scenario_case import ScenarioCase
+
+GIB, MIB = 1 << 30, 1 << 20
+SOURCE_ROOT = None      # set by main
+
+LLAMA_70B = {"model_type": "llama", "num_hidden_layers": 80, "num_attention_heads": 64,
+             "num_key_value_heads": 8, "hidden_size": 8192, "torch_dtype": "bfloat16",
+             "max_position_embeddings": 131072}
+GEMMA_2 = {"model_type": "gemma2", "num_hidden_layers": 42, "num_attention_heads": 16,
+           "num_key_value_heads": 8, "head_dim": 256, "sliding_window": 4096, "dtype": "bfloat16"}
+LATENT = {"model_type": "deepseek_v3", "num_hidden_layers": 61, "num_attention_heads": 128,
+          "num_key_value_heads": 128, "kv_lora_rank": 512, "qk_rope_head_dim": 64,
+          "hidden_size": 7168, "torch_dtype": "bfloat16", "num_nextn_predict_layers": 1}
+QWEN_NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 48, "num_attention_heads": 16,
+             "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
+             "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_num_value_heads": 32,
+             "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "dtype": "bfloat16"}
+JAMBA = {"model_type": "jamba", "num_hidden_layers": 32, "hidden_size": 4096,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "attn_layer_period": 8,
+         "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2,
+         "torch_dtype": "bfloat16"}
+MISTRAL = {"model_type": "mistral", "num_hidden_layers": 32, "hidden_size": 4096,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "sliding_window": 4096,
+           "torch_dtype": "bfloat16"}
+# Every layer's KV heads x (K + V) x 2 bytes, by hand.
+MODELS = {
+    "llama-2-7b": 32 * 32 * 256 * 2, "meta-llama/Llama-3.1-70B-Instruct": 327680,
+    "Llama 3.1 405B": 126 * 8 * 256 * 2, "qwen3-32b": 64 * 8 * 256 * 2,
+    "qwen3-235b-a22b": 94 * 4 * 256 * 2, "gpt-oss-120b": 36 * 8 * 128 * 2,
+    "deepseek-v3": 61 * 576 * 2, "deepseek-r1": 61 * 576 * 2, "kimi-k2": 61 * 576 * 2,
+    "falcon-7b": 32 * 1 * 128 * 2, "opt-13b": 819200, "phi-3-mini-4k": 32 * 32 * 192 * 2,
+    "gemma-4-26b-a4b": (5 * 2 * 1024 + 25 * 8 * 512) * 2, "gemma-4-e2b": (3 * 1024 + 12 * 512) * 2,
+    "glm-4.5": 92 * 8 * 256 * 2, "nemotron-h-8b": 4 * 8 * 256 * 2,
+}
+
+
+def without(config, key):
+    return {k: v for k, v in config.items() if k != key}
+
+
+class SizeCase(ScenarioCase):
+    def size(self, *args):
+        return json.loads(self.done("size", *args, "--json").stdout)
+
+    def config(self, keys):
+        self.write("config.json", json.dumps(keys))
+
+    def wrong(self, *args, says):
+        result = self.call("size", *args)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertRegex(result.stderr, says)
+
+
+class Figures(SizeCase):
+    def test_worked_example(self):
+        """Llama 3.1 70B on 40 GiB: 32 by payload, 31 with the null block, 25 reserved."""
+        args = ("llama-3.1-70b", "--prompt", "4096", "--output", "1024", "--kv-budget")
+        got = self.size(*args, "40GiB")
+        self.assertEqual(got["position_bytes"], 327680)
+        self.assertEqual((got["num_gpu_blocks"], got["num_blocks"]), (8192, 8191))
+        fits = got["requests"]
+        self.assertEqual([fits[k] for k in ("payload_requests", "prompt_requests",
+                                            "reserved_requests", "end_requests")], [32, 31, 25, 25])
+        self.assertEqual(fits["end_positions_tokens"], 4096 + 1024 - 1)
+        got = self.size("llama-3.1-70b", "--kv-budget", "50GiB", "--lengths", "4096,32768,131072")
+        self.assertEqual([row["payload_bytes"] for row in got["lengths"]],
+                         [5 * GIB // 4, 10 * GIB, 40 * GIB])
+        fits = self.size(*args, "40GB")["requests"]
+        self.assertEqual((fits["payload_requests"], fits["reserved_requests"]), (29, 23))
+
+    def test_second_example(self):
+        got = self.size("--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--lengths", "4096")
+        self.assertEqual(got["lengths"][0]["payload_bytes"], 536870912)
+
+    def test_emitted_token_is_not_stored(self):
+        """4,096 prompt tokens and one answer token fill 256 blocks; reserving counts 257."""
+        got = self.size("llama-3.1-70b", "--prompt", "4096", "--output", "1", "--kv-budget", "40GiB")
+        self.assertEqual((got["requests"]["end_blocks"], got["requests"]["reserved_blocks"]),
+                         (256, 257))
+
+    def test_models(self):
+        listed = json.loads(self.done("models", "--json").stdout)
+        self.assertGreaterEqual(sum(m["verified"] for m in listed), 47)
+        self.assertTrue(all(m["source"] for m in listed))
+        for model in listed:
+            self.assertEqual(self.size(model["name"], "--kv-dtype", "bf16")["position_bytes"],
+                             model["bf16_position_bytes"])
+        for name, size in MODELS.items():
+            with self.subTest(name):
+                self.assertEqual(self.size(name, "--kv-dtype", "bf16")["position_bytes"], size)
+                self.assertEqual(self.size(name, "--kv-dtype", "fp8")["position_bytes"], size // 2)
+
+    def test_every_figure_is_an_integer(self):
+        text = self.done("size", "gemma-3-27b", "--kv-budget", "40GiB,41GiB", "--pp", "2", "--prompt",
+                         "9", "--output", "9", "--json").stdout
+        self.assertNotRegex(re.sub(r'"[^"]*"', "", text), r"[.eE]\d|\d[.eE]")
+        keys = set(re.findall(r'"(\w+)":', text))
+        page = self.done("--man", "files").stdout.replace("\\-", "-").replace("\\fB", " ")
+        for key in keys:
+            self.assertRegex(page, rf"\b{key}\b")
+
+    def test_types_of_the_cache(self):
+        """One head of 128 values: K and V of one layer, by the layout of each type."""
+        one = ("--layers", "1", "--kv-heads", "1", "--head-dim", "128")
+        for dtype, size in (("bf16", 512), ("fp16", 512), ("fp32", 1024), ("fp8", 256), ("int8", 256),
+                            ("nvfp4", 2 * (64 + 8)), ("q8_0", 2 * 4 * 34), ("q4_0", 2 * 4 * 18),
+                            ("fp8_token_head", 2 * 132), ("int8_per_token_head", 2 * 132),
+                            ("fp8_e4m3", 256)):
+            self.assertEqual(self.size(*one, "--kv-dtype", dtype)["position_bytes"], size, dtype)
+        self.assertEqual(self.size("deepseek-v3", "--kv-dtype", "fp8_ds_mla")["position_bytes"],
+                         61 * (512 + 4 * 4 + 64 * 2))
+        self.wrong(*one, "--kv-dtype", "fp8_ds_mla", says="fp8_ds_mla")
+        self.wrong("deepseek-v3", "--kv-dtype", "int8_token_head", says="int8_token_head")
+        self.wrong("--layers", "1", "--kv-heads", "1", "--head-dim", "40", "--kv-dtype", "q8_0",
+                   says="q8_0 packs 32")
+        self.wrong(*one, "--kv-dtype", "bf61", says="--kv-dtype.*bf61")
+
+    def test_windows(self):
+        """A window stops growing, a chunk starts anew."""
+        got = self.size("gemma-2-9b", "--lengths", "4096,8192")
+        half = 21 * 8 * 512 * 2
+        self.assertEqual([row["payload_bytes"] for row in got["lengths"]],
+                         [2 * half * 4096, half * (8192 + 4096)])
+        self.assertEqual((got["growing_position_bytes"], got["fixed_sequence_bytes"]),
+                         (half, half * 4096))
+        got = self.size("llama-4-scout-17b-16e", "--lengths", "8192,8193")
+        full, chunked = 12 * 4096, 36 * 4096
+        self.assertEqual([row["payload_bytes"] for row in got["lengths"]],
+                         [(full + chunked) * 8192, full * 8193 + chunked])
+        got = self.size("gemma-2-9b", "--lengths", "8192", "--no-hybrid-manager")
+        self.assertEqual(got["lengths"][0]["payload_bytes"], 2 * half * 8192)
+        self.assertEqual(len(got["groups"]), 1)
+
+    def test_window_blocks(self):
+        """Full: 2048. Each of five groups of windows: (1,023 + 2 x 2,496) / 16, and one more."""
+        got = self.size("gemma-4-26b-a4b", "--lengths", "65536", "--max-num-batched-tokens", "2496",
+                        "--async-scheduling")
+        self.assertEqual(got["lengths"][0]["request_blocks"], 65536 // 32 + 5 * (376 + 1))
+        self.assertEqual([(g["kind"], g["block_size_tokens"]) for g in got["groups"]],
+                         5 * [("sliding", 16)] + [("full", 32)])
+
+    def test_state(self):
+        """36 layers: a convolution of 8,192 channels x 3, and 32 x 128 x 128 values; 544 tokens."""
+        got = self.size("qwen3-next-80b-a3b", "--tp", "2")
+        self.assertEqual(got["state_sequence_bytes"], 36 * (8192 * 3 + 32 * 128 * 128))
+        self.assertEqual((got["block_size_tokens"], got["page_bytes"]), (544, 544 * 1024))
+        self.assertEqual(got["state_page_padding_bytes"], 544 * 1024 - 548864)
+        wide = self.size("qwen3-next-80b-a3b", "--state-dtype", "fp32")
+        self.assertEqual(wide["state_sequence_bytes"], 36 * (8192 * 3 * 2 + 32 * 128 * 128 * 4))
+        for args, blocks in ((("--no-prefix-cache",), 1), ((), 2), (("--speculative-tokens", "3"), 5),
+                             (("--state-mode", "all"), 482)):
+            got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--lengths", "262144", *args)
+            self.assertEqual(got["lengths"][0]["request_blocks"], 482 + 3 * blocks, args)
+
+    def test_padding(self):
+        """10 full layers and 52 windows: six groups of ten, eight of whose layers are padding."""
+        groups = self.size("gemma-3-27b")["groups"]
+        self.assertEqual(sum(g["padding_layers"] for g in groups if g["kind"] == "sliding"), 8)
+        self.assertEqual(len(groups), 7)
+
+
+class Ranks(SizeCase):
+    def test_heads_are_copied(self):
+        for tp, size in ((1, 192512), (2, 96256), (4, 48128), (8, 48128), (16, 48128)):
+            got = self.size("qwen3-235b-a22b", "--tp", str(tp))
+            self.assertEqual(got["position_bytes"], size)
+        for tp in ("2", "8"):
+            self.assertEqual(self.size("deepseek-v3", "--tp", tp)["position_bytes"], 70272)
+
+    def test_refused(self):
+        self.wrong("falcon-7b", "--tp", "2", says="TP 2 .*71 attention heads")
+        self.wrong("phi-4-14b", "--tp", "4", says="TP 4 .*10 KV heads")
+        self.wrong("llama-3.1-8b", "--dcp", "2", says="DCP 2")
+        self.wrong("llama-3.1-8b", "--tp", "8", "--dcp", "2", says="DCP 2")
+        self.wrong("gpt-oss-20b", "--tp", "16", "--dcp", "2", says="DCP")
+        self.wrong("llama-3.1-8b", "--pp", "33", says="33 pipeline stages for 32 layers")
+        self.wrong("llama-3.1-8b", "--pp-layers", "30,3", says="33 layers and the model has 32")
+        self.wrong("llama-3.1-8b", "--pp-layers", "30,2", "--pp", "3", says="--pp-layers")
+
+    def test_stages(self):
+        for pp, layers in ((4, [15, 15, 16, 15]), (3, [20, 21, 20])):
+            got = self.size("deepseek-v3", "--pp", str(pp))
+            self.assertEqual([s["num_layers"] for s in got["stages"]], layers)
+        got = self.size("deepseek-v3", "--pp", "4", "--pp-split", "sglang")
+        self.assertEqual([s["num_layers"] for s in got["stages"]], [15, 15, 15, 16])
+
+    def test_stages_of_groups(self):
+        """24 layers in turn, 12 a stage: 6 of each of both groups, so a block is 6 pages."""
+        got = self.size("gpt-oss-20b", "--pp", "2")
+        self.assertEqual([s["block_layers"] for s in got["stages"]], [6, 6])
+        # 5 full and 29 windows in 6 groups of 5; three stages of 11, 12 and 11 layers.
+        got = self.size("gemma-3-4b", "--pp", "3")
+        self.assertEqual([(s["num_layers"], s["block_layers"]) for s in got["stages"]],
+                         [(11, 2), (12, 2), (11, 2)])
+
+    def test_smallest_rank_rules(self):
+        got = self.size("llama-3.1-8b", "--pp-layers", "28,4", "--kv-budget", "14GiB,4GiB")
+        rows = [(r["num_blocks"], r["stranded_bytes"], r["limiting"]) for r in got["ranks"]]
+        self.assertEqual(rows, [(8192, 0, True), (32768 // 2, 2 * GIB, False)])
+        self.assertEqual(got["num_gpu_blocks"], 8192)
+        got = self.size("llama-3.1-8b", "--tp", "2", "--kv-budget", "1GiB,3GiB")
+        self.assertEqual([(r["num_blocks"], r["stranded_bytes"]) for r in got["ranks"]],
+                         [(1024, 0), (3072, 2 * GIB)])
+        self.wrong("llama-3.1-8b", "--tp", "2", "--kv-budget", "1GiB,3GiB,1GiB", says="3 sizes of memory")
+
+    def test_draft_layers(self):
+        self.assertEqual(self.size("llama-3.1-8b", "--draft-layers", "1")["position_bytes"],
+                         33 * 4096)
+        self.assertEqual(self.size("deepseek-v3", "--mtp")["position_bytes"], 62 * 1152)
+        self.wrong("llama-3.1-8b", "--mtp", says="--mtp")
+        # 79 latent layers and 22 indexers: 64 tokens x 4 ranks of context.
+        got = self.size("--layers", "78", "--latent", "512,64", "--indexer", "128",
+                        "--indexer-layers", "21", "--draft-layers", "1", "--kv-dtype", "fp8_ds_mla",
+                        "--tp", "4", "--dcp", "4", "--block-size", "64", "--kv-budget", "1810000000",
+                        "--max-model-len", "131072")
+        self.assertEqual(got["position_bytes"], 79 * 656 + 22 * 132)
+        self.assertEqual((got["num_gpu_blocks"], got["tokens_old_rule"],
+                          got["max_concurrency_hundredths"]), (516, 132096, 101))
+
+
+class Budgets(SizeCase):
+    def test_terms(self):
+        """139.81 GiB x 0.9 less what the log of a Qwen3-Next on two H200 says of the rest."""
+        got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--no-prefix-cache", "--gpu", "h200",
+                        "--utilisation", "0.9", "--weights", "74.28GiB", "--activation", "5.58GiB",
+                        "--other", "1.38GiB")
+        budget = got["budget"]
+        self.assertEqual(budget["total_bytes"], round(139.81 * GIB))
+        pool = budget["total_bytes"] * 9 // 10 - sum(budget[k] for k in (
+            "weights_bytes", "activation_bytes", "other_bytes", "graphs_bytes"))
+        self.assertEqual(got["ranks"][0]["pool_bytes"], pool)
+        self.assertIn(got["num_gpu_blocks"], (7161, 7162, 7163))
+        text = " ".join(self.done("size", "llama-3.1-8b", "--gpu", "h100", "--utilisation",
+                                  "0.9").stdout.split())
+        self.assertIn("[estimate]", text)
+        self.assertIn("weights 16,060,522,496 B (14.957 GiB) [estimate]", text)
+        self.assertIn("activation 0 B [not given]", text)
+
+    def test_pool_of_a_log(self):
+        """The same log to the byte: 7,162 blocks, 973,760 tokens, 14.77."""
+        got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--no-prefix-cache", "--kv-budget",
+                        "47878721024")
+        self.assertEqual((got["num_gpu_blocks"], got["tokens_old_rule"],
+                          got["max_concurrency_hundredths"]), (7162, 973760, 1477))
+
+    def test_new_rule(self):
+        for length, tokens, ratio in ((32768, 78433, 239), (65536, 116025, 177), (131072, 152592, 116)):
+            got = self.size("gemma-4-26b-a4b", "--kv-budget", "4563402752", "--max-model-len",
+                            str(length), "--max-num-batched-tokens", "2496", "--async-scheduling")
+            self.assertEqual((got["num_gpu_blocks"], got["tokens_new_rule"],
+                              got["max_concurrency_hundredths"]), (6963, tokens, ratio))
+
+    def test_longest(self):
+        """What does not fit is named, in bytes, with the length that does."""
+        got = self.size("qwen3-30b-a3b", "--kv-dtype", "fp8", "--max-model-len", "221000",
+                        "--kv-budget", str(7630 * 786432))
+        self.assertEqual((got["max_model_len_fits"], got["longest_request_tokens"],
+                          got["max_model_len_request_bytes"]), (False, 122080, 13813 * 786432))
+        got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--no-prefix-cache", "--kv-budget",
+                        str(100 * 6684672))
+        self.assertEqual(got["longest_request_tokens"], (100 - 3) * 544)
+
+    def test_exclusive(self):
+        self.wrong("llama-3.1-8b", "--kv-budget", "1GiB", "--num-gpu-blocks", "9", says="exclude")
+        self.wrong("llama-3.1-8b", "--gpu", "h100", "--num-gpu-blocks", "9", says="exclude")
+        self.wrong("llama-3.1-8b", "--weights", "1GiB", says="--gpu")
+        self.wrong("qwen3-8b", "--gpu", "h100", says="--weights is missing")
+        self.wrong("llama-3.1-8b", "--gpu", "h101", says="--gpu.*h101")
+        self.wrong("llama-3.1-8b", "--gpu", "t4", says="nothing is left")
+        self.wrong("llama-3.1-8b", "--kv-budget", "1GB,x", says="--kv-budget: 'x'")
+        self.wrong(says="which model")
+        self.wrong("llama-9", says="llama-9.*pagedkv models")
+        got = self.size("llama-3.1-8b", "--num-gpu-blocks", "100", "--pp", "2")
+        self.assertEqual((got["num_gpu_blocks"], got["num_blocks"]), (100, 99))
+
+    def test_large_numbers(self):
+        got = self.size("llama-3.1-8b", "--kv-budget", str(2**64 - 1), "--lengths", str(2**40))
+        self.assertEqual(got["num_gpu_blocks"], (2**64 - 1) // (2 * MIB))
+        self.assertEqual(got["lengths"][0]["payload_bytes"], 131072 << 40)
+
+
+class Configs(SizeCase):
+    BROKEN = (
+        (LLAMA_70B, "num_hidden_layers", None), (LLAMA_70B, "num_attention_heads", None),
+        (LLAMA_70B, "num_attention_heads", 63), (LLAMA_70B, "hidden_size", None),
+        (LLAMA_70B, "num_key_value_heads", "8"), (LLAMA_70B, "num_hidden_layers", 0),
+        (LLAMA_70B, "num_hidden_layers", 8.5), (MISTRAL, "num_key_value_heads", None),
+        (GEMMA_2, "sliding_window", None), (GEMMA_2, "sliding_window", -1),
+        (LATENT, "kv_lora_rank", None), (LATENT, "qk_rope_head_dim", None),
+        (QWEN_NEXT, "head_dim", None), (QWEN_NEXT, "full_attention_interval", None),
+        (QWEN_NEXT, "linear_num_value_heads", None), (JAMBA, "attn_layer_offset", None),
+        (JAMBA, "attn_layer_period", 0), (JAMBA, "mamba_d_state", None),
+        (JAMBA, "attn_layer_offset", 8), (LLAMA_70B, "layer_types", ["full_attention"] * 79),
+        (GEMMA_2, "layer_types", ["dreaming"] * 42), (MISTRAL, "use_sliding_window", "no"),
+        (LLAMA_70B, "num_key_value_heads", 65),
+    )
+    NAMED = {("num_attention_heads", "63"): "head_dim|num_attention_heads",
+             ("hidden_size", "None"): "head_dim.*hidden_size"}
+
+    def test_broken(self):
+        for config, key, value in self.BROKEN:
+            with self.subTest(key, value=value):
+                self.config(config)
+                self.size("config.json")
+                self.config(without(config, key) if value is None else {**config, key: value})
+                self.wrong("config.json",
+                           says=rf"^config\.json:1:\d+: .*({self.NAMED.get((key, str(value)), key)})")
+
+    def test_place(self):
+        self.write("config.json", json.dumps({**LLAMA_70B, "head_dim": "wide"}, indent=1))
+        line = 1 + [l.split('"')[1:2] for l in self.read("config.json").decode().splitlines()
+                    ].index(["head_dim"])
+        self.wrong("config.json", says=rf"^config\.json:{line}:\d+: head_dim")
+        self.write("config.json", '{"num_hidden_layers": 80,')
+        self.wrong("config.json", says=r"^config\.json:\d+:\d+: ")
+        self.wrong("none.json", says=r"^none\.json: ")
+
+    def test_unknown_type(self):
+        self.config({**LLAMA_70B, "model_type": "otter"})
+        got = self.size("config.json")
+        self.assertEqual(got["position_bytes"], 327680)
+        self.assertRegex(got["note"], "otter.*taken as plain attention")
+        text = " ".join(self.done("size", "config.json").stdout.split())
+        self.assertIn("'otter' is not known: taken as plain attention", text)
+        self.config({**LLAMA_70B, "model_type": "otter", "sliding_window": 4096})
+        self.wrong("config.json", says="layer_types is missing")
+        self.config({**LLAMA_70B, "model_type": "otter", "sliding_window": 4096,
+                     "layer_types": ["sliding_attention", "full_attention"] * 40})
+        self.assertEqual(self.size("config.json")["growing_position_bytes"], 327680 // 2)
+        self.config({**LLAMA_70B, "model_type": "otter", "ssm_state_size": 128})
+        self.wrong("config.json", says="ssm_state_size.*otter")
+
+    def check(self, keys, position, growing=None, **more):
+        self.config(keys)
+        got = self.size("config.json", "--kv-dtype", "bf16")
+        self.assertEqual(got["position_bytes"], position)
+        self.assertEqual(got["growing_position_bytes"], position if growing is None else growing)
+        for key, value in more.items():
+            self.assertEqual(got[key], value)
+        return got
+
+    def test_names_of_keys(self):
+        heads = {"torch_dtype": "float16"}
+        self.check({"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768, **heads}, 36864)
+        self.check({"model_type": "falcon", "n_layer": 60, "n_head": 128, "n_head_kv": 8,
+                    "hidden_size": 8192, "new_decoder_architecture": True, **heads}, 122880)
+        self.check({"model_type": "RefinedWebModel", "n_layer": 32, "n_head": 71, "hidden_size": 4544,
+                    "multi_query": True, **heads}, 8192)
+        self.check({"model_type": "chatglm", "num_layers": 28, "num_attention_heads": 32,
+                    "multi_query_attention": True, "multi_query_group_num": 2, "kv_channels": 128,
+                    "hidden_size": 4096, **heads}, 28 * 2 * 512)
+        self.check({"model_type": "qwen", "num_hidden_layers": 32, "num_attention_heads": 32,
+                    "kv_channels": 128, "hidden_size": 5120, **heads}, 32 * 32 * 512)
+
+    def test_quantised_weights_change_nothing(self):
+        self.check({**LLAMA_70B, "quantization_config": {"quant_method": "fp8"}}, 327680)
+
+    def test_windows(self):
+        self.check({**MISTRAL, "sliding_window": None}, 131072)
+        self.check(MISTRAL, 131072, 0)
+        self.check({**MISTRAL, "sliding_window": [4096] * 8 + [None] * 24}, 131072, 24 * 4096)
+        qwen = {**MISTRAL, "model_type": "qwen2", "sliding_window": 131072, "max_window_layers": 28}
+        self.check({**qwen, "use_sliding_window": False}, 131072)
+        self.check({**qwen, "use_sliding_window": True}, 131072, 28 * 4096)
+        self.check({**GEMMA_2, "model_type": "cohere2", "num_hidden_layers": 32}, 32 * 8192, 8 * 8192)
+        self.check({**GEMMA_2, "model_type": "gemma3_text", "num_hidden_layers": 30,
+                    "sliding_window_pattern": 5}, 30 * 8192, 6 * 8192)
+
+    def test_nested(self):
+        """A shipped Gemma 3 4B says four sizes; heads, KV heads and their size are the class's."""
+        text = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34,
+                "sliding_window": 1024}
+        self.check({"model_type": "gemma3", "text_config": text, "torch_dtype": "bfloat16",
+                    "vision_config": {"num_hidden_layers": 27}}, 139264, 20480)
+        self.check({"model_type": "deepseek_vl_v2", "language_config": LATENT}, 70272)
+
+    def test_chunks(self):
+        llama_4 = {**LLAMA_70B, "model_type": "llama4_text", "num_hidden_layers": 48,
+                   "num_attention_heads": 40, "head_dim": 128, "attention_chunk_size": 8192}
+        self.check({**llama_4, "no_rope_layers": []}, 196608, 49152)
+        got = self.check({**llama_4, "no_rope_layers": [1, 0] * 24}, 196608, 98304)
+        self.assertEqual({t["kind"] for t in got["layer_types"]}, {"full", "chunked"})
+
+    def test_sparse_index(self):
+        self.config({**LATENT, "model_type": "deepseek_v32", "index_head_dim": 128})
+        self.assertEqual(self.size("config.json", "--kv-dtype", "fp8_ds_mla")["position_bytes"],
+                         61 * (656 + 132))
+
+    def test_heads_by_type(self):
+        gemma_4 = {**GEMMA_2, "model_type": "gemma4_text", "num_hidden_layers": 35,
+                   "num_attention_heads": 8, "num_key_value_heads": 1, "global_head_dim": 512,
+                   "sliding_window": 512, "num_kv_shared_layers": 20,
+                   "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 7}
+        self.check(gemma_4, 18432, 3 * 2048)
+        self.check({"model_type": "mimo_v2_flash", "num_hidden_layers": 4, "num_attention_heads": 64,
+                    "num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128,
+                    "swa_num_key_value_heads": 8, "sliding_window": 128,
+                    "hybrid_layer_pattern": [0, 1, 1, 1], "dtype": "bfloat16"},
+                   (4 + 3 * 8) * 320 * 2, 4 * 320 * 2)
+
+    def test_states(self):
+        self.check(JAMBA, 16384, state_sequence_bytes=28 * (8192 * 3 + 8192 * 16) * 2)
+        self.check({**QWEN_NEXT, "mamba_ssm_dtype": "float32"}, 24576,
+                   state_sequence_bytes=36 * (8192 * 3 * 2 + 32 * 128 * 128 * 4))
+        mamba_2 = 128 * 64 + 2 * 128, 128 * 64 * 128
+        self.check({"model_type": "bamba", "num_hidden_layers": 32, "hidden_size": 4096,
+                    "num_attention_heads": 32, "num_key_value_heads": 8,
+                    "attn_layer_indices": [9, 18, 27], "mamba_n_heads": 128, "mamba_d_head": "auto",
+                    "mamba_expand": 2, "mamba_n_groups": 1, "mamba_d_state": 128,
+                    "mamba_d_conv": 4}, 12288,
+                   state_sequence_bytes=29 * (mamba_2[0] * 3 + mamba_2[1]) * 2)
+        self.check({"model_type": "minimax_m1", "num_hidden_layers": 16, "num_attention_heads": 64,
+                    "num_key_value_heads": 8, "head_dim": 128, "attn_type_list": ([0] * 7 + [1]) * 2},
+                   2 * 4096, state_sequence_bytes=14 * 64 * 128 * 128 * 2)
+        self.check({"model_type": "nemotron_h", "num_hidden_layers": 5, "hidden_size": 4096,
+                    "num_attention_heads": 32, "num_key_value_heads": 8,
+                    "hybrid_override_pattern": "M-M*-", "mamba_num_heads": 128, "mamba_head_dim": 64,
+                    "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4}, 4096,
+                   state_sequence_bytes=2 * ((8192 + 2 * 8 * 128) * 3 + 8192 * 128) * 2)
+
+    def test_length(self):
+        self.config({**LLAMA_70B, "max_position_embeddings": 8192, "model_max_length": 131072})
+        self.assertEqual(self.size("config.json")["max_model_len_tokens"], 131072)
+
+
+VLLM = """\
+INFO 09-30 [utils.py:233] non-default args: {{'model': 'Qwen/Qwen3-14B', 'max_model_len': 32768}}
+INFO 09-30 [core.py:77] Initializing a V1 LLM engine (v0.10.2) with config: model='Qwen/Qwen3-14B', \
+dtype=torch.bfloat16, max_seq_len=32768, tensor_parallel_size=1, kv_cache_dtype=auto, \
+enable_prefix_caching=True
+(EngineCore_0 pid=9) \033[36mINFO\033[0m [gpu_worker.py:298] Available KV cache memory: 6.51 GiB
+(EngineCore_0 pid=9) INFO [kv_cache_utils.py:864] GPU KV cache size: {tokens} tokens
+(EngineCore_0 pid=9) INFO [kv_cache_utils.py:868] Maximum concurrency for 32,768 tokens per request: \
+{ratio}x
+"""
+SGLANG = """\
+[2025-07-21 10:00:00] server_args=ServerArgs(model_path='Qwen/Qwen3-235B-A22B', tp_size=4, \
+page_size=1, kv_cache_dtype='auto')
+[2025-07-21 10:00:09 TP0] KV Cache is allocated. #tokens: 367404, K size: 8.23 GB, V size: 8.23 GB
+[2025-07-21 10:00:11 TP0] max_total_num_tokens=367404, chunked_prefill_size=8192, context_len=40960
+"""
+
+
+class Logs(SizeCase):
+    def test_agrees(self):
+        self.write("log", VLLM.format(tokens="42,656", ratio="1.30"))
+        text = self.done("size", "--log", "log").stdout
+        self.assertIn("the log agrees with the model", text)
+        self.assertIn("agrees: 2,666 blocks; computed 2,664 to 2,668", " ".join(text.split()))
+        part = text[text.index("kv:"):]
+        self.assertEqual(part, "kv:\n  block_size: 16\n  num_gpu_blocks: 2666\n"
+                               "scheduler:\n  max_model_len: 32768\n")
+        self.write("scenario.yaml", part + "traffic: {requests: 3, prompt_tokens: 9, output_tokens: 9}\n")
+        self.done("run", "scenario.yaml", "-o", "out", "-q")
+        self.assertEqual(self.summary("out")["blocks"]["num_blocks"], 2665)
+
+    def test_differs(self):
+        """Half the tokens, and one engine, so no other rank to blame; or another ratio."""
+        for tokens, ratio in (("21,328", "0.65"), ("42,656", "1.31"), ("42,660", "1.30")):
+            self.write("log", VLLM.format(tokens=tokens, ratio=ratio))
+            result = self.call("size", "--log", "log")
+            self.assertEqual(result.returncode, 1, tokens)
+            self.assertIn("the log does not agree with the model", result.stdout)
+        self.write("log", VLLM.format(tokens="42,656", ratio="1.30"))
+        self.assertEqual(self.call("size", "llama-3.1-8b", "--log", "log").returncode, 1)
+
+    def test_sglang(self):
+        """94 layers x 1 KV head x 128 x 2 bytes x 367,404 tokens are 8.234 GiB, printed as GB."""
+        self.assertEqual(94 * 128 * 2 * 367404 * 100 // GIB, 823)
+        self.write("log", SGLANG)
+        got = json.loads(self.done("size", "--log", "log", "--json").stdout)
+        self.assertTrue(got["agrees"])
+        self.assertEqual((got["num_gpu_blocks"], got["block_bytes"]), (367404, 94 * 128 * 4))
+        self.assertIn("num_blocks: 367404\n", got["scenario"])
+
+    def test_old_engine(self):
+        """4 GiB of swap space are 2,048 blocks of 2 MiB; no null block."""
+        self.write("log", "the rest of the memory reserved for KV Cache is 3.81GiB.\n"
+                          "INFO 12-02 # GPU blocks: 1952, # CPU blocks: 2048\n"
+                          "Maximum concurrency for 20000 tokens per request: 1.56x\n")
+        got = json.loads(self.done("size", "llama-3.1-8b", "--log", "log", "--json").stdout)
+        self.assertEqual([(c["check"], c["verdict"]) for c in got["checks"]],
+                         [("blocks", "agrees"), ("concurrency_hundredths", "agrees"),
+                          ("cpu_blocks", "agrees")])
+        self.assertIn("  num_blocks: 1952\n", got["scenario"])
+
+    def test_groups(self):
+        """The part has the model's groups, and is a scenario's."""
+        self.write("log", "'max_model_len': 65536, 'kv_cache_memory_bytes': 4563402752, "
+                          "'max_num_batched_tokens': 2496}\nAsynchronous scheduling is enabled.\n"
+                          "GPU KV cache size: 116,025 tokens\n"
+                          "Maximum concurrency for 65,536 tokens per request: 1.77x\n")
+        got = json.loads(self.done("size", "gemma-4-26b-a4b", "--log", "log", "--json").stdout)
+        self.assertEqual((got["num_gpu_blocks"], got["token_rule"]), (6963, "new"))
+        self.write("scenario.yaml", got["scenario"] +
+                   "traffic: {requests: 3, prompt_tokens: 9, output_tokens: 9}\n")
+        self.done("run", "scenario.yaml", "-o", "out", "-q")
+        self.assertIn("groups: [" + "{type: sliding, window: 1024}, " * 5 +
+                      "{type: full, block_size: 32}]", self.read("out", "scenario.yaml").decode())
+
+    def test_unknown_model(self):
+        """Counts are held against each other: 127,626 blocks x 16 tokens."""
+        self.write("log", "# GPU blocks: 127626\nGPU KV cache size: 2,042,016 tokens\n"
+                          "Maximum concurrency for 2,048 tokens per request: 997.08x\n")
+        text = self.done("size", "--log", "log").stdout
+        self.assertIn("not known", text)
+        self.assertIn("num_gpu_blocks: 127626", text)
+
+    def test_no_log(self):
+        self.write("log", "hello\n")
+        self.wrong("--log", "log", says="^log: no line")
+        self.wrong("--log", "none", says="^none: ")
+
+
+class Scenarios(SizeCase):
+    TRAFFIC = "traffic: {requests: 40, prompt_tokens: 500, output_tokens: 50}\n"
+
+    def test_budget(self):
+        self.write("s.yaml", "kv: {budget: 1GiB, model: llama-3.1-8b}\n" + self.TRAFFIC)
+        text = self.done("run", "s.yaml", "-o", "out").stdout
+        self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 512)
+        self.assertIn("1,073,741,824 B (1 GiB) holds 512 blocks", text)
+        self.done("run", self.path("out", "scenario.yaml"), "-o", "again", "-q")
+        self.assertEqual(self.contents("out"), self.contents("again"))
+        for key, value, blocks in (("kv.dtype", "fp8", 1024), ("kv.tp", "2", 1024),
+                                   ("kv.model", "llama-3.1-70b", 204), ("kv.num_blocks", "77", 78),
+                                   ("kv.budget", "1GB", 476), ("kv.block_size", "32", 256),
+                                   ("kv.pp", "2", 1024)):
+            self.done("run", "s.yaml", "-q", "-o", "out", "--set", f"{key}={value}")
+            self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], blocks, key)
+
+    def test_replay(self):
+        self.small()
+        self.done("replay", "trace.jsonl", "--kv-budget", "1GiB", "--model", "llama-3.1-8b",
+                  "--kv-dtype", "fp8", "--tp", "2", "-q", "-o", "out")
+        self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 2048)
+        text = self.done("replay", "trace.jsonl", "--kv-budget", "14GiB,4GiB", "--model",
+                         "llama-3.1-8b", "--pp-layers", "28,4").stdout
+        self.assertIn("stranded 2,147,483,648 B (2 GiB)", " ".join(text.split()))
+
+    def test_config_beside_the_scenario(self):
+        os.mkdir(self.path("below"))
+        self.write(os.path.join("below", "config.json"), json.dumps(LLAMA_70B))
+        self.write(os.path.join("below", "s.yaml"),
+                   "kv: {budget: 1GiB, model: config.json}\n" + self.TRAFFIC)
+        self.done("run", "below/s.yaml", "-q", "-o", "out")
+        self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 204)
+        self.done("run", "out/scenario.yaml", "-q", "-o", "again")
+        self.assertEqual(self.contents("out"), self.contents("again"))
+        self.write(os.path.join("below", "config.json"),
+                   json.dumps(without(LLAMA_70B, "num_hidden_layers")))
+        result = self.call("run", "below/s.yaml")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^below/config\.json:1:1: num_hidden_layers is missing")
+
+    def test_groups(self):
+        """A model brings its groups, and the run with them passes its own checks."""
+        for model, groups in (("gemma-3-1b", ["sliding"] * 2 + ["full"] + ["sliding"] * 4),
+                              ("gemma-4-e2b", ["sliding"] * 4 + ["full"]),
+                              ("llama-4-scout-17b-16e", ["chunked"] * 3 + ["full"]),
+                              ("qwen3-next-80b-a3b", ["state"] * 3 + ["full"])):
+            self.write("s.yaml", f"kv: {{budget: 1GiB, model: {model}}}\n" + self.TRAFFIC)
+            self.done("run", "s.yaml", "--check", "-q", "-o", "out")
+            self.assertEqual(self.summary("out")["requests"]["completed"], 40)
+            shown = " ".join(self.done("run", "s.yaml").stdout.split())
+            kinds = re.search(r"KV groups (.*?) model ", shown)[1]
+            self.assertEqual(sorted(re.findall("sliding|full|chunked|state", kinds)), sorted(groups))
+            self.done("run", self.path("out", "scenario.yaml"), "-o", "again", "-q")
+            self.assertEqual(self.read("out", "steps.csv"), self.read("again", "steps.csv"))
+
+    def test_wrong(self):
+        for kv, says in (
+                ("{budget: 1GiB}", r"^s\.yaml:1:14: kv\.budget.*kv\.model"),
+                ("{num_blocks: 9, budget: 1GiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: .*exclude"),
+                ("{num_blocks: 9, dtype: fp8}", r"^s\.yaml:1:\d+: kv\.dtype.*kv\.model"),
+                ("{budget: 1GiB, model: llama-9}", r"^s\.yaml:1:\d+: kv\.model: 'llama-9'"),
+                ("{budget: 1GiB, model: llama-3.1-8b, tp: 3}", r"^s\.yaml:1:\d+: kv\.tp: TP 3"),
+                ("{budget: 1MiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: 0 block"),
+                ("{budget: [1GiB, 1GiB], model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: 2 sizes"),
+                ("{budget: 1GiB, model: llama-3.1-8b, groups: [{type: full}]}", "exclude each other"),
+                ("{budget: 1GiB, model: llama-3.1-8b, pp_layers: [1, 2]}", r"kv\.pp_layers"),
+                ("{budget: 1XB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: '1XB'"),
+                ("{budget: [], model: llama-3.1-8b}", r"kv\.budget.*empty")):
+            self.write("s.yaml", f"kv: {kv}\n" + self.TRAFFIC)
+            result = self.call("run", "s.yaml")
+            self.assertEqual((result.returncode, result.stdout), (2, ""), kv)
+            self.assertRegex(result.stderr, says)
+
+    def test_vary(self):
+        self.write("s.yaml", "kv: {budget: 1GiB, model: llama-3.1-8b}\n" + self.TRAFFIC +
+                   "vary: {kv.model: [llama-3.1-8b, qwen3-8b], kv.dtype: [bf16, fp8], kv.tp: [1, 2]}\n")
+        self.done("compare", "s.yaml", "-o", "out", "-q")
+        self.assertEqual(len(self.rows("out", "compare.csv")), 8)
+
+    def test_lesson(self):
+        """Half the bytes are twice the blocks, which is worth something where blocks limit."""
+        name, table = "kv_dtype.yaml", []
+        runs = {}
+        for budget in ("1GiB", "8GiB"):
+            for dtype in ("bf16", "fp8"):
+                run = runs[budget, dtype] = self.run_scenario(
+                    name, "--set", f"kv.budget={budget}", "--set", f"kv.dtype={dtype}")
+                table.append(f"{budget} {dtype} {run['blocks']['num_blocks']:,} {run['preemptions']} "
+                             f"{run['mean']['running']:.1f} "
+                             f"{run['latency_ms']['ttft']['mean'] / 1000:.2f} s "
+                             f"{run['throughput']['output_tokens_per_s']:,.0f}")
+        lines = [" ".join(line[1:].split()) for line in self.text(name).splitlines()]
+        for row in table:
+            self.assertIn(row, lines)
+        for budget in ("1GiB", "8GiB"):
+            half, whole = (runs[budget, d]["blocks"]["num_gpu_blocks"] for d in ("fp8", "bf16"))
+            self.assertEqual(half, 2 * whole)
+        ample = [runs["8GiB", d] for d in ("bf16", "fp8")]
+        self.assertEqual(ample[0]["latency_ms"], ample[1]["latency_ms"])
+        self.say(name, *(f"{100 * (1 - run['mean']['used_frac']):.1f} %" for run in ample))
+
+
+class Readme(SizeCase):
+    def test_shown(self):
+        """The walk from a config.json to how many users fit is what the program prints."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            text = file.read()
+        part = text[text.index("\n## How many users fit"):]
+        part = part[:part.index("\n## ", 4)]
+        self.write("config.json", re.search(r"```json\n(.*?)```", part, re.S)[1])
+        shown = re.findall(r"\$ pagedkv (.*?)\n(.*?)(?=\n\$|\n```)", part, re.S)
+        self.assertGreaterEqual(len(shown), 3)
+        for command, output in shown:
+            result = subprocess.run([self.program, *command.split()], cwd=self.folder, text=True,
+                                    capture_output=True, check=False, timeout=self.timeout,
+                                    env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"})
+            self.assertEqual(result.stdout.rstrip(), output.rstrip())
+
+    def test_gpus(self):
+        known = json.loads(self.done("gpus", "--json").stdout)
+        self.assertGreater(len(known), 10)
+        h100 = next(gpu for gpu in known if gpu["name"] == "H100")
+        self.assertEqual((h100["nvml_bytes"], h100["cuda_gib_hundredths"]), (81559 * MIB, 7918))
+        for gpu in known:
+            self.assertGreater(gpu["total_bytes"], 0)
+            self.assertTrue(gpu["source"])
+
+
+def main():
+    global SOURCE_ROOT
+    ProgramCase.program = os.path.abspath(sys.argv[1])
+    SOURCE_ROOT = sys.argv[2]
+    ScenarioCase.scenarios = os.path.join(SOURCE_ROOT, "scenarios")
+    tap.main("__main__")
+
+
+if __name__ == "__main__":
+    main()
