@@ -25,15 +25,16 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
-            "formats", "help")
+COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "size", "policies", "presets",
+            "models", "gpus", "formats", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
              "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
-    "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
-LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
+    "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids", "--kv-budget", "--model",
+    "--kv-dtype", "--tp", "--pp", "--pp-layers")
+LATER_FLAGS = ("--live", "--perfetto", "--openmetrics", "--warm",
                "--after", "--until", "--columns")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.

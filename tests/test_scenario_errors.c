@@ -54,7 +54,7 @@ static const struct wrong wrongs[] = {
     { MINIMAL "step_time: [1]\n", 3, 12, "step_time: keys belong here" },
     /* what is missing */
     { POOL, 0, 0, "no traffic: give traffic.trace or traffic.requests" },
-    { "traffic: {trace: a}\n", 0, 0, "no pool: give kv.num_blocks or kv.num_gpu_blocks" },
+    { "traffic: {trace: a}\n", 0, 0, "no pool: give kv.num_blocks, kv.num_gpu_blocks, or" },
     { "title: t\n", 0, 0, "no pool" },
     { POOL "traffic: {requests: 3, output_tokens: 1}\n", 2, 21,
       "traffic.prompt_tokens.law is missing" },
@@ -242,12 +242,16 @@ static const struct wrong wrongs[] = {
       "admit: mc_sf looks into a future of one token a step; it goes without speculation" },
     { MINIMAL "scheduler: {preset: mc-sf, async_scheduling: true}\n", 3, 46,
       "it goes without async_scheduling" },
+    /* a model's keys */
+    { "kv: {budget: 40GiB}\n", 1, 14, "there is no kv.model" },
+    { "kv: {num_blocks: 5, model: llama}\n", 1, 28, "kv.model: 'llama' is neither" },
+    { "kv: {num_blocks: 5, dtype: fp8}\n", 1, 21, "kv.dtype: is for a model" },
+    { "kv: {num_blocks: 5, tp: 2}\n", 1, 21, "kv.tp: is for a model" },
+    { "kv: {num_blocks: 5, pp: 2}\n", 1, 21, "kv.pp: is for a model" },
+    { "kv: {budget: 1GiB, model: phi-4-14b, tp: 4}\n", 1, 42, "kv.tp: TP 4 does not divide 10" },
+    { "kv: {budget: 40GiBs, model: phi-4-14b}\n", 1, 14, "kv.budget: '40GiBs'" },
+    { "kv: {budget: 1GiB, model: phi-4-14b, groups: [{type: full}]}\n", 1, 38, "exclude each other" },
     /* keys of later versions */
-    { "kv: {budget: 40GiB}\n", 1, 6, "kv.budget: is not in this version" },
-    { "kv: {num_blocks: 5, model: llama}\n", 1, 21, "kv.model: is not in this version" },
-    { "kv: {num_blocks: 5, dtype: fp8}\n", 1, 21, "kv.dtype: is not in this version" },
-    { "kv: {num_blocks: 5, tp: 2}\n", 1, 21, "kv.tp: is not in this version" },
-    { "kv: {num_blocks: 5, pp: 2}\n", 1, 21, "kv.pp: is not in this version" },
     { MINIMAL "measure: {after: 1s}\n", 3, 1, "measure: is not in this version" },
     { MINIMAL "horizon: 10s\n", 3, 1, "horizon: is not in this version" },
     { MINIMAL "vary: [1]\n", 3, 7, "vary: keys with lists of values belong here" },
@@ -315,7 +319,7 @@ static const struct wrong_setting wrong_settings[] = {
     { "scheduler.preset", "none", "--preset", "'none' is not known; known: vllm" },
     { "scheduler.max_overtakes", "4", "--set", "a parameter of on_blocked: skip" },
     { "traffic.arrivals.law", "at_once", "--set", "there is no traffic.requests" },
-    { "kv.budget", "40GiB", "--kv-budget", "kv.budget: is not in this version" },
+    { "kv.budget", "40GiB", "--kv-budget", "there is no kv.model" },
 };
 #define NUM_WRONG_SETTINGS ((int)(sizeof(wrong_settings) / sizeof(*wrong_settings)))
 

@@ -36,13 +36,15 @@ uint64_t pkv_kv_sequence_bytes(const struct pkv_kv_model *model, const struct pk
     }
     for (uint32_t layer = first; layer < end; layer++) {
         uint32_t index = kv_layer_type(model, layer);
-        const struct pkv_kv_type *type = &model->types[index];
+        const struct pkv_kv_type *type;
 
-        if (index != PKV_KV_NO_TYPE)
-            sum += (unsigned __int128)plan->type_bytes[index] *
-                   stored_positions(plan->config.no_windows && type->kind != PKV_KV_STATE
-                                        ? PKV_KV_FULL : type->kind,
-                                    type->window, num_positions);
+        if (index == PKV_KV_NO_TYPE)
+            continue;
+        type = &model->types[index];
+        sum += (unsigned __int128)plan->type_bytes[index] *
+               stored_positions(plan->config.no_windows && type->kind != PKV_KV_STATE
+                                    ? PKV_KV_FULL : type->kind,
+                                type->window, num_positions);
     }
     return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
 }
