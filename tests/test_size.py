@@ -342,6 +342,10 @@ class Configs(SizeCase):
         self.assertEqual(self.size("config.json")["growing_position_bytes"], 327680 // 2)
         self.config({**LLAMA_70B, "model_type": "otter", "ssm_state_size": 128})
         self.wrong("config.json", says="ssm_state_size.*otter")
+        self.config({**LLAMA_70B, "model_type": "otter", "is_encoder_decoder": True})
+        self.wrong("config.json", says="is_encoder_decoder.*otter")
+        self.config({**LLAMA_70B, "model_type": "otter", "is_encoder_decoder": False})
+        self.size("config.json")
 
     def check(self, keys, position, growing=None, **more):
         self.config(keys)
@@ -476,6 +480,18 @@ class Logs(SizeCase):
             self.assertIn("the log does not agree with the model", result.stdout)
         self.write("log", VLLM.format(tokens="42,656", ratio="1.30"))
         self.assertEqual(self.call("size", "llama-3.1-8b", "--log", "log").returncode, 1)
+
+    def test_two_ranks(self):
+        """Each rank prints what it has; the smaller one, 13.43 GiB, has the 4,785 blocks."""
+        self.write("log", "tensor_parallel_size=2,\n[rank 0] Available KV cache memory: 16.85 GiB\n"
+                          "[rank 1] Available KV cache memory: 13.43 GiB\n"
+                          "GPU KV cache size: 76,560 tokens\n")
+        got = json.loads(self.done("size", "glm-4.6", "--log", "log", "--json").stdout)
+        self.assertEqual((got["num_gpu_blocks"], got["highest_blocks"]), (4785, 4785))
+        self.assertEqual([c["verdict"] for c in got["checks"]], ["agrees", "agrees"])
+        page = self.done("--man", "files").stdout.replace("\\-", "-").replace("\\fB", " ")
+        for key in re.findall(r'"(\w+)":', json.dumps(got)):
+            self.assertRegex(page, rf"\b{key}\b")
 
     def test_sglang(self):
         """94 layers x 1 KV head x 128 x 2 bytes x 367,404 tokens are 8.234 GiB, printed as GB."""

@@ -3,13 +3,6 @@
  */
 #include "report/size_private.h"
 
-static void put(struct page *p, const char *name, struct pkv_text *t)
-{
-    page_item(p, name, t->text ? t->text : "");
-    p->text.failed |= t->failed;
-    pkv_text_clear(t);
-}
-
 static const char *last_part(const char *path)
 {
     const char *part = path;
@@ -41,7 +34,7 @@ static void add_rank(struct page *p, struct pkv_text *t, const struct pkv_scenar
         pkv_text_add(t, "; stranded ");
         add_bytes(t, r->stranded_bytes);
     }
-    put(p, i == 0 ? "memory" : "", t);
+    put_item(p, i == 0 ? "memory" : "", t);
 }
 
 void page_kv(struct page *p, const struct pkv_scenario *s)
@@ -59,7 +52,7 @@ void page_kv(struct page *p, const struct pkv_scenario *s)
     pkv_text_add(&t, ": ");
     add_bytes(&t, kv->plan.position_bytes);
     pkv_text_add(&t, kv->plan.config.tp > 1 ? " a position on one TP rank" : " a position");
-    put(p, "model", &t);
+    put_item(p, "model", &t);
     if (kv->model.note[0])
         page_item(p, "", kv->model.note);
     for (uint32_t i = 0; kv->num_pools > 0 && i < kv->fit.num_ranks; i++)

@@ -127,6 +127,13 @@ uint64_t size_hundredths(uint64_t num, uint64_t den)
     return whole < UINT64_MAX ? (uint64_t)whole : UINT64_MAX;
 }
 
+void put_item(struct page *p, const char *name, struct pkv_text *t)
+{
+    page_item(p, name, t->text ? t->text : "");
+    p->text.failed |= t->failed;
+    pkv_text_clear(t);
+}
+
 void add_bytes(struct pkv_text *t, uint64_t n)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};

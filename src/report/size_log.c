@@ -245,13 +245,6 @@ static int add_kv_part(struct pkv_text *t, const struct log_view *v, const char 
 static const char *const verdicts[] = {
     [LOG_AGREES] = "agrees", [LOG_SMALLEST_RANK] = "smallest_rank", [LOG_DIFFERS] = "differs"};
 
-static void put(struct page *p, const char *name, struct pkv_text *t)
-{
-    page_item(p, name, t->text ? t->text : "");
-    p->text.failed |= t->failed;
-    pkv_text_clear(t);
-}
-
 static void add_hundredths(struct pkv_text *t, uint64_t n)
 {
     pkv_text_fmt(t, "%" PRIu64 ".%02u", n / 100, (unsigned)(n % 100));
@@ -273,7 +266,7 @@ static void add_printed(struct page *p, struct pkv_text *t, const struct log_vie
         add_bytes(t, log->memory_bytes);
         pkv_text_add(t, " for the cache");
     }
-    put(p, "log", t);
+    put_item(p, "log", t);
 }
 
 static void add_check_text(struct pkv_text *t, const struct log_view *v, const struct log_check *c)
@@ -311,13 +304,13 @@ static int write_text(struct page *p, const struct log_view *v, bool agrees, str
         pkv_text_fmt(&t, "%s: a block of %u tokens takes ", v->model->name,
                      v->plan.config.block_size);
         add_bytes(&t, v->block_bytes);
-        put(p, "model", &t);
+        put_item(p, "model", &t);
     } else {
         page_item(p, "model", "not known: counts are held against each other only");
     }
     for (size_t i = 0; i < v->num_checks; i++) {
         add_check_text(&t, v, &v->checks[i]);
-        put(p, i == 0 ? "checks" : "", &t);
+        put_item(p, i == 0 ? "checks" : "", &t);
     }
     page_item(p, "verdict", v->num_checks == 0 ? "nothing to hold against each other"
                             : agrees ? "the log agrees with the model"

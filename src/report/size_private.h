@@ -35,6 +35,8 @@ uint64_t size_requests(const struct size_answer *a, uint64_t num_positions);
 uint32_t size_layers_of(const struct size_answer *a, uint32_t type);
 /* num / den in hundredths, to nearest, ties to even, as engines print it. */
 uint64_t size_hundredths(uint64_t num, uint64_t den);
+/* An item of a page whose text was made by pieces; the text is empty then. */
+void put_item(struct page *p, const char *name, struct pkv_text *t);
 /* "1,342,177,280 B (1.25 GiB)" */
 void add_bytes(struct pkv_text *t, uint64_t n);
 

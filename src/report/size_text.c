@@ -13,13 +13,6 @@
 #include "base/units.h"
 
 
-static void put(struct page *p, const char *name, struct pkv_text *t)
-{
-    page_item(p, name, t->text ? t->text : "");
-    p->text.failed |= t->failed;
-    pkv_text_clear(t);
-}
-
 static void add_type(struct pkv_text *t, const struct size_answer *a, uint32_t i)
 {
     const struct pkv_kv_type *type = &a->q->model.types[i];
@@ -50,7 +43,7 @@ static void add_model(struct page *p, struct pkv_text *t, const struct size_answ
     }
     if (idle > 0)
         pkv_text_fmt(t, "; %u that store nothing", idle);
-    put(p, "model", t);
+    put_item(p, "model", t);
     if (m->note[0])
         page_item(p, "", m->note);
 }
@@ -79,20 +72,30 @@ static void add_position(struct page *p, struct pkv_text *t, const struct size_a
 {
     bool is_split = a->plan.config.tp > 1;
     add_ranks(t, a);
-    put(p, "ranks", t);
+    put_item(p, "ranks", t);
     add_bytes(t, a->plan.position_bytes);
     pkv_text_fmt(t, " in all layers%s", is_split ? " of one TP rank" : "");
-    put(p, "a position", t);
+    put_item(p, "a position", t);
     add_bytes(t, a->plan.growing_bytes);
     pkv_text_add(t, " of that goes on growing");
-    put(p, "", t);
+    put_item(p, "", t);
+    for (uint32_t i = 0; i < a->plan.num_stages && a->plan.num_stages > 1; i++) {
+        const struct pkv_kv_stage *s = &a->plan.stages[i];
+        pkv_text_fmt(t, "stage %u: ", i);
+        add_counted(t, s->num_layers, "layer");
+        pkv_text_add(t, ", ");
+        add_bytes(t, s->position_bytes);
+        pkv_text_add(t, " a position; a block ");
+        add_bytes(t, s->block_bytes);
+        put_item(p, "", t);
+    }
     if (a->window_bytes + a->plan.state_total_bytes == 0)
         return;
     add_bytes(t, a->window_bytes);
     pkv_text_add(t, " in full windows and ");
     add_bytes(t, a->plan.state_total_bytes);
     pkv_text_add(t, " of state are fixed for each sequence");
-    put(p, "", t);
+    put_item(p, "", t);
 }
 
 static void add_group(struct page *p, struct pkv_text *t, const struct size_answer *a, uint32_t at,
@@ -108,7 +111,7 @@ static void add_group(struct page *p, struct pkv_text *t, const struct size_answ
     pkv_text_fmt(t, " of %u layers in blocks of %u", a->plan.group_size, g->block_size);
     if (padding > 0)
         pkv_text_fmt(t, ", %u of the layers padding", padding);
-    put(p, at == 0 ? "groups" : "", t);
+    put_item(p, at == 0 ? "groups" : "", t);
 }
 
 static void add_blocks(struct page *p, struct pkv_text *t, const struct size_answer *a)
@@ -121,13 +124,13 @@ static void add_blocks(struct page *p, struct pkv_text *t, const struct size_ans
         add_bytes(t, a->plan.page_bytes);
         pkv_text_fmt(t, " in %u layer%s", a->plan.group_size, a->plan.group_size > 1 ? "s" : "");
     }
-    put(p, "a block", t);
+    put_item(p, "a block", t);
     if (a->plan.config.block_size != a->q->config.block_size) {
         pkv_text_fmt(t, "raised from %u tokens, so that a page holds a state; ",
                      a->q->config.block_size);
         add_bytes(t, a->plan.state_padding_bytes);
         pkv_text_add(t, " of each page of state are padding");
-        put(p, "", t);
+        put_item(p, "", t);
     }
     for (uint32_t i = 0, end; i < a->plan.num_groups; i = end) {
         for (end = i + 1; end < a->plan.num_groups &&
@@ -155,7 +158,7 @@ static void add_budget(struct page *p, struct pkv_text *t, const struct pkv_size
              b->activation_given ? "" : " [not given]");
     add_term(t, "other", terms->other_bytes, b->other_given ? "" : " [not given]");
     add_term(t, "graphs", terms->graphs_bytes, b->graphs_given ? "" : " [not given]");
-    put(p, "budget", t);
+    put_item(p, "budget", t);
     if (!b->activation_given)
         page_item(p, "", "what is not given counts as 0, so the pool is the most there could be; "
                   "activation is what the engine's profiling run prints, and is not predicted here");
@@ -184,13 +187,13 @@ static void add_pool(struct page *p, struct pkv_text *t, const struct size_answe
             pkv_text_add(t, "; stranded ");
             add_bytes(t, r->stranded_bytes);
         }
-        put(p, i == 0 ? "pool" : "", t);
+        put_item(p, i == 0 ? "pool" : "", t);
     }
     add_grouped(t, a->fit.num_blocks);
     pkv_text_add(t, " physical, ");
     add_grouped(t, a->num_usable);
     pkv_text_add(t, a->q->has_null_block ? " usable (one is the null block)" : " usable");
-    put(p, "blocks", t);
+    put_item(p, "blocks", t);
 }
 
 static void add_tokens(struct page *p, struct pkv_text *t, const struct size_answer *a)
@@ -199,7 +202,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct size_ans
     pkv_text_fmt(t, " by the old rule of printing them: blocks // %u group%s x %" PRIu64,
                  a->plan.num_groups, a->plan.num_groups > 1 ? "s" : "",
                  pkv_kv_smallest_block(&a->plan));
-    put(p, "tokens", t);
+    put_item(p, "tokens", t);
     if (a->max_len == 0)
         return;
     if (a->max_len_fits) {
@@ -211,14 +214,14 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct size_ans
         add_counted(t, a->max_len_blocks, "block");
         pkv_text_fmt(t, " of one request of that length; maximum concurrency %" PRIu64 ".%02u",
                      ratio / 100, (unsigned)(ratio % 100));
-        put(p, "", t);
+        put_item(p, "", t);
         return;
     }
     pkv_text_add(t, "one request of max_model_len ");
     add_grouped(t, a->max_len);
     pkv_text_add(t, " does not fit, so the engine does not start; the longest that fits has ");
     add_counted(t, a->longest, "token");
-    put(p, "", t);
+    put_item(p, "", t);
 }
 
 static void add_lengths(struct page *p, struct pkv_text *t, const struct size_answer *a)
@@ -232,7 +235,7 @@ static void add_lengths(struct page *p, struct pkv_text *t, const struct size_an
         add_counted(t, l->blocks, "block");
         pkv_text_add(t, a->max_len > 0 && l->positions > a->max_len
                             ? "; longer than this model goes" : "");
-        put(p, i == 0 ? "lengths" : "", t);
+        put_item(p, i == 0 ? "lengths" : "", t);
     }
 }
 
@@ -241,7 +244,7 @@ static void add_request_line(struct page *p, struct pkv_text *t, const char *nam
 {
     add_counted(t, num, "request");
     pkv_text_add(t, how);
-    put(p, name, t);
+    put_item(p, name, t);
 }
 
 static void add_requests(struct page *p, struct pkv_text *t, const struct size_answer *a)
@@ -256,7 +259,7 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct size_a
         pkv_text_add(t, " for the prompt, ");
         add_grouped(t, pkv_kv_request_blocks(&a->plan, end));
         pkv_text_add(t, " at the end, of prompt + output - 1 positions");
-        put(p, "a request", t);
+        put_item(p, "a request", t);
         return;
     }
     snprintf(how, sizeof how, " by payload: the bytes of %s prompt positions each, now",
@@ -264,6 +267,8 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct size_a
     add_request_line(p, t, "fit", pkv_kv_payload_requests(&q->model, &a->plan, &a->fit, q->prompt),
                      how);
     add_request_line(p, t, "", size_requests(a, q->prompt), " by usable blocks, now");
+    if (q->output == 0)
+        return;
     snprintf(how, sizeof how, " with prompt and output reserved, %s positions each",
              pkv_format_count(q->prompt + q->output, shown));
     add_request_line(p, t, "", size_requests(a, q->prompt + q->output), how);

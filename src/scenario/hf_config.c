@@ -214,7 +214,8 @@ static int check_unknown(const struct hf *hf, struct pkv_err *err)
         "full_attention_interval", "attn_layer_period", "attn_layer_indices", "mamba_d_state",
         "hybrid_override_pattern", "attn_type_list", "layers_block_type", "ssm_state_size",
         "linear_num_value_heads", "attention_chunk_size", "hybrid_layer_pattern", "state_size",
-        "num_kv_shared_layers", "num_global_key_value_heads",
+        "num_kv_shared_layers", "num_global_key_value_heads", "linear_attn_config",
+        "hybrid_layer_ids", "block_types", "is_encoder_decoder",
     };
 
     if (hf->is_known)
@@ -222,7 +223,8 @@ static int check_unknown(const struct hf *hf, struct pkv_err *err)
     for (size_t i = 0; i < sizeof(telling) / sizeof(*telling); i++) {
         const struct node *node = hf_get(hf, telling[i]);
 
-        if (node && !(node->kind == NODE_SCALAR && strcmp(node->text, "0") == 0))
+        if (node && !(node->kind == NODE_SCALAR &&
+                      (strcmp(node->text, "0") == 0 || strcmp(node->text, "false") == 0)))
             return node_fail_key(node, err, "%s: model_type '%.40s' is not known, and this key says "
                                  "that it is not plain attention", telling[i], hf->type);
     }
