@@ -527,6 +527,20 @@ class Logs(SizeCase):
         self.assertIn("groups: [" + "{type: sliding, window: 1024}, " * 5 +
                       "{type: full, block_size: 32}]", self.read("out", "scenario.yaml").decode())
 
+    def test_groups_as_of_the_model(self):
+        """A scenario with the log's groups and one with the model have the same groups."""
+        self.write("log", "Available KV cache memory: 4.66 GiB\nGPU KV cache size: 519,681 tokens\n"
+                          "Maximum concurrency for 16,384 tokens per request: 31.72x\n")
+        got = json.loads(self.done("size", "gemma-4-e2b", "--log", "log", "--json", "--async-scheduling",
+                                   "--max-num-batched-tokens", "2048").stdout)
+        traffic = "traffic: {requests: 30, prompt_tokens: 700, output_tokens: 70}\n"
+        self.write("log.yaml", got["scenario"] + traffic)
+        self.write("model.yaml", "kv: {model: gemma-4-e2b, num_gpu_blocks: 50877}\n" + traffic)
+        for name in ("log", "model"):
+            self.done("run", f"{name}.yaml", "-q", "-o", f"of_{name}")
+        self.assertEqual(self.summary("of_log")["blocks"]["num_gpu_blocks"], 50877)
+        self.assertEqual(self.read("of_log", "steps.csv"), self.read("of_model", "steps.csv"))
+
     def test_unknown_model(self):
         """Counts are held against each other: 127,626 blocks x 16 tokens."""
         self.write("log", "# GPU blocks: 127626\nGPU KV cache size: 2,042,016 tokens\n"

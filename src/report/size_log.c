@@ -210,33 +210,41 @@ static int make_view(struct log_view *v, const struct pkv_kv_config *config, str
 
 /* ---- the kv: part ---- */
 
-static int add_kv_part(struct pkv_text *t, const struct log_view *v, const char *indent,
-                       struct pkv_err *err)
+/* Groups are written as a scenario has them: the general block size is that of the first one. */
+static int add_groups(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
 {
     struct pkv_sched_config groups = {.num_groups = 0};
     char *text;
-    pkv_text_fmt(t, "%skv:\n%s  block_size: %u\n", indent, indent, v->plan.config.block_size);
+    if (!v->model || v->plan.num_groups == 1) {
+        pkv_text_fmt(t, "  block_size: %u\n", v->plan.config.block_size);
+        return 0;
+    }
+    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
+        return -1;
+    text = pkv_scenario_groups_text(&groups, err);
+    if (!text)
+        return -1;
+    pkv_text_fmt(t, "  block_size: %u\n  groups: %s\n", groups.groups[0].block_size, text);
+    pkv_scenario_free_text(text);
+    return 0;
+}
+
+static int add_kv_part(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
+{
+    pkv_text_add(t, "kv:\n");
+    if (add_groups(t, v, err) < 0)
+        return -1;
     if (v->num_blocks > 0)
-        pkv_text_fmt(t, "%s  %s: %" PRIu64 "\n", indent,
+        pkv_text_fmt(t, "  %s: %" PRIu64 "\n",
                      v->log->has_null_block ? "num_gpu_blocks" : "num_blocks", v->num_blocks);
     if (v->log->prefix_cache_off)
-        pkv_text_fmt(t, "%s  prefix_cache: false\n", indent);
-    if (v->model && v->plan.num_groups > 1) {
-        if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
-            return -1;
-        text = pkv_scenario_groups_text(&groups, err);
-        if (!text)
-            return -1;
-        pkv_text_fmt(t, "%s  groups: %s\n", indent, text);
-        pkv_scenario_free_text(text);
-    }
+        pkv_text_add(t, "  prefix_cache: false\n");
     if (v->log->max_model_len > 0 || v->log->max_num_batched_tokens > 0)
-        pkv_text_fmt(t, "%sscheduler:\n", indent);
+        pkv_text_add(t, "scheduler:\n");
     if (v->log->max_model_len > 0)
-        pkv_text_fmt(t, "%s  max_model_len: %" PRIu64 "\n", indent, v->log->max_model_len);
+        pkv_text_fmt(t, "  max_model_len: %" PRIu64 "\n", v->log->max_model_len);
     if (v->log->max_num_batched_tokens > 0)
-        pkv_text_fmt(t, "%s  max_num_batched_tokens: %" PRIu64 "\n", indent,
-                     v->log->max_num_batched_tokens);
+        pkv_text_fmt(t, "  max_num_batched_tokens: %" PRIu64 "\n", v->log->max_num_batched_tokens);
     return 0;
 }
 
@@ -317,7 +325,7 @@ static int write_text(struct page *p, const struct log_view *v, bool agrees, str
                                      : "the log does not agree with the model");
     pkv_text_add(&p->text, "\n");
     pkv_text_free(&t);
-    result = add_kv_part(&p->text, v, "", err);
+    result = add_kv_part(&p->text, v, err);
     return result;
 }
 
@@ -347,7 +355,7 @@ static int write_json(struct pkv_text *t, const struct log_view *v, bool agrees,
     }
     pkv_text_fmt(t, "%s],\n  \"agrees\": %s,\n  \"scenario\": ", v->num_checks > 0 ? "\n  " : "",
                  agrees ? "true" : "false");
-    if (add_kv_part(&part, v, "", err) < 0) {
+    if (add_kv_part(&part, v, err) < 0) {
         pkv_text_free(&part);
         return -1;
     }

@@ -277,6 +277,8 @@ int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct p
     pkv_text_free(&text);
     if (result < 0)
         return -1;
+    if (out->max_model_len == 0)
+        out->max_model_len = out->concurrency_len;
     out->has_null_block = !out->is_sglang && out->num_cpu_blocks == 0;
     if (out->num_gpu_blocks == 0 && out->tokens == 0 && out->memory_bytes == 0 &&
         out->num_memories == 0)
