@@ -653,6 +653,10 @@ class Scenarios(SizeCase):
         for budget in ("1GiB", "8GiB"):
             half, whole = (runs[budget, d]["blocks"]["num_gpu_blocks"] for d in ("fp8", "bf16"))
             self.assertEqual(half, 2 * whole)
+        fits = [self.size("llama-3.1-8b", "--kv-budget", "1GiB", "--prompt", "1000", "--output", "200",
+                          "--kv-dtype", dtype)["requests"]["end_requests"] for dtype in ("fp8", "bf16")]
+        self.say(name, f"{fits[0]} requests fit to their end, in bf16 {fits[1]}.")
+        self.assertEqual(fits, [1023 // 75, 511 // 75])
         ample = [runs["8GiB", d] for d in ("bf16", "fp8")]
         self.assertEqual(ample[0]["latency_ms"], ample[1]["latency_ms"])
         self.say(name, *(f"{100 * (1 - run['mean']['used_frac']):.1f} %" for run in ample))

@@ -155,7 +155,7 @@ uint64_t pkv_gpu_total_bytes(const struct pkv_gpu *gpu);
 
 #define PKV_KV_MAX_STAGES 64u
 #define PKV_KV_MAX_GROUPS 128u
-#define PKV_KV_MAX_RANKS 1024u
+#define PKV_KV_MAX_RANKS 256u
 
 struct pkv_kv_config {
     enum pkv_kv_dtype dtype;
