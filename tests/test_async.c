@@ -189,6 +189,21 @@ START_TEST(one_that_was_aborted_gets_no_token)
 }
 END_TEST
 
+START_TEST(s8_positions_in_flight_that_no_plan_computes)
+{
+    struct pkv_sched_config config = async_config(4);
+    struct pkv_sched *sched = make_sched(&config);
+    struct pkv_request *r = add(sched, 0, 3, 5, 0);
+    struct pkv_err err = { 0 };
+
+    plan_one(sched);
+    r->seq.num_flying_tokens = 2;
+    ck_assert_int_eq(pkv_sched_check(sched, &err), -1);
+    ck_assert_str_eq(err.text, "S8: row 0 has 2 positions in flight, 3 counted");
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 START_TEST(s8_tokens_in_flight_that_no_plan_brings)
 {
     struct pkv_sched_config config = async_config(4);
@@ -388,6 +403,7 @@ int main(void)
     tcase_add_test(tests, an_end_nobody_was_told_of_is_seen_a_step_late);
     tcase_add_test(tests, a_victim_may_end_while_it_waits);
     tcase_add_test(tests, one_that_was_aborted_gets_no_token);
+    tcase_add_test(tests, s8_positions_in_flight_that_no_plan_computes);
     tcase_add_test(tests, s8_tokens_in_flight_that_no_plan_brings);
     tcase_add_test(tests, those_who_decode_are_counted_and_not_listed);
     tcase_add_test(tests, s6_a_plan_that_counts_wrongly);

@@ -17,7 +17,8 @@
  *   S6  the steady requests' phases, sums and number are those of the requests themselves, their
  *       number in every plan that is out as well
  *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
- *   S8  a request's tokens in flight are the plans not committed that one will come out of
+ *   S8  a request's tokens in flight are the plans not committed that one will come out of, and a
+ *       running one's positions in flight those that these plans are to compute
  *   S9  drafts are proposed for running requests alone, and as many as are asked for
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */

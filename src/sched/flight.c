@@ -76,11 +76,28 @@ static uint32_t count_entries(const struct pkv_sched *s, const struct pkv_reques
     return num;
 }
 
+/* Positions that plans which are out are to compute for a running request. */
+static uint32_t count_positions(const struct pkv_sched *s, const struct pkv_request *of)
+{
+    uint32_t num = 0;
+    for (uint64_t number = s->num_plans - s->num_out; number < s->num_plans; number++) {
+        const struct pkv_plan *plan = &s->slots[number & 1].plan;
+        for (size_t i = 0; i < plan->num_entries; i++)
+            if (flight_passenger(&plan->entries[i]) == of && of->status == PKV_REQUEST_RUNNING)
+                num += plan->entries[i].num_tokens;
+    }
+    return num;
+}
+
 static int check_request(const struct pkv_sched *s, const struct pkv_request *r, uint32_t *sum,
                          struct pkv_err *err)
 {
     if (r->steady.is_in || r->steady.is_last)
         return 0;   /* counted, not listed; see S6 */
+    uint32_t num_positions = count_positions(s, r);
+    if (num_positions != r->seq.num_flying_tokens)
+        return pkv_fail(err, PKV_ERR_AUDIT, "S8: row %" PRIu64 " has %" PRIu32 " positions in flight, %"
+                        PRIu32 " counted", r->row, r->seq.num_flying_tokens, num_positions);
     uint32_t num = r->num_in_flight > 0 ? count_entries(s, r) : 0;
     *sum += num;
     if (num == r->num_in_flight)
