@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 int pkv_fields_find(const char *const *words, int num_words, const char *text, size_t length)
 {
     for (int i = 0; i < num_words; i++)
@@ -59,4 +61,21 @@ int pkv_fields_text(struct pkv_fields *f, struct pkv_slot *slot, struct pkv_err 
     if (raw.length == 0)
         return pkv_fields_fail(f, f->at, err, "is empty; leave it out where there is none");
     return pkv_slot_set(slot, &raw, err);
+}
+
+int pkv_fields_ids(struct pkv_fields *f, struct pkv_trace *t, struct pkv_err *err)
+{
+    int more = 1;
+    if (pkv_json_enter_array(&f->j, err) < 0)
+        return -1;
+    while (more > 0) {
+        size_t num;
+        if (pkv_grow(&t->hash_ids, &t->hash_ids_capacity, t->num_hash_ids + 1,
+                     sizeof *t->hash_ids, err) < 0)
+            return -1;
+        more = pkv_json_u64_items(&f->j, t->hash_ids + t->num_hash_ids,
+                                  t->hash_ids_capacity - t->num_hash_ids, &num, err);
+        t->num_hash_ids += num;
+    }
+    return more;
 }

@@ -31,5 +31,7 @@ int pkv_fields_fail(const struct pkv_fields *fields, int field, struct pkv_err *
                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Take the value that is due as a text that is not empty. */
 int pkv_fields_text(struct pkv_fields *fields, struct pkv_slot *slot, struct pkv_err *err);
+/* Take the value that is due as a list of numbers, behind those in the hash_ids of the row. */
+int pkv_fields_ids(struct pkv_fields *fields, struct pkv_trace *trace, struct pkv_err *err);
 
 #endif

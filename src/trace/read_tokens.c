@@ -50,8 +50,8 @@ static int add_range(struct pkv_trace *t, uint64_t first, uint64_t count, struct
     while (count > 0) {
         uint64_t room = (UINT64_C(1) << 32) - (uint32_t)first;
         uint64_t part = count < room ? count : room;
-        if (pkv_row_add_span(t, pkv_origin(PKV_ORIGIN_TOKEN, first >> 32), (uint32_t)first,
-                             (uint32_t)part, err) < 0)
+        struct pkv_trace_text of = {PKV_ORIGIN_TOKEN, first >> 32, NULL};
+        if (pkv_row_add_span(t, of, (uint32_t)first, (uint32_t)part, err) < 0)
             return -1;
         first += part;
         count -= part;
@@ -158,7 +158,7 @@ static int read_request(struct found *f, uint32_t own_fields, struct pkv_err *er
         spec->abort_ns = (int64_t)f->abort_step * PKV_NS_PER_MS;
     spec->num_output_tokens = spec->max_tokens = (uint32_t)f->max_tokens;
     if (pkv_fields_has(&f->fields, F_CACHE_SALT))
-        spec->content.root = pkv_content_root(t->salt.text, NULL);
+        spec->content.root = pkv_content_root(t->texts.given.salt = t->salt.text, NULL);
     f->row->arrival_column = f->fields.column[F_ARRIVAL_STEP];
     t->notes.has_prompts = true;
     return PKV_ROW_GIVEN;
