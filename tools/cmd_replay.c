@@ -41,7 +41,12 @@ static const struct cli_option options[] = {
          "large GPU, not calibrated"),
     TEXT("format", "NAME", "found by content", "traffic.format",
          "format of the trace; `pagedkv formats` lists them"),
-    NUMBER("hash-block-size", "N", "512", "traffic.hash_block_size",
+    TEXT("columns", "ROLE=NAME,...", NULL, "traffic.columns",
+         "read any CSV by its header: arrival=, prompt=, output= and, if there, id=, tenant=, "
+         "session=, priority=, max_tokens="),
+    TEXT("time-unit", "UNIT", "s", "traffic.time_unit",
+         "of the arrivals in such a CSV: s, ms, us, ns or date"),
+    NUMBER("hash-block-size", "N", "512; bailian 16", "traffic.hash_block_size",
            "tokens that one hash id of the trace stands for"),
     NUMBER("speedup", "X", "1", "traffic.speedup", "divide arrival times by X"),
     NUMBER("limit", "N", "all", "traffic.limit", "read only the first N rows"),

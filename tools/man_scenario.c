@@ -53,7 +53,11 @@ static const struct man_fact step_time[] = {
 static const struct man_fact traffic[] = {
     {"trace", "path of a trace, from the scenario's folder; - is standard input"},
     {"format", "of the trace; auto: by its content"},
-    {"hash_block_size", "tokens that a hash id stands for; 512"},
+    {"columns", "for any other CSV: arrival=NAME,prompt=NAME,output=NAME and, if there, id, tenant, "
+     "session, priority, max_tokens"},
+    {"time_unit", "of the arrivals in such a CSV: s, ms, us, ns or date; s"},
+    {"hash_block_size", "tokens that a hash id stands for; 0 = as the format has it (bailian 16, all "
+     "others 512)"},
     {"lenient_ids", "mend rows whose number of hash ids does not fit; false"},
     {"sort", "sort the rows by arrival; false"},
     {"limit", "only the first rows, at least 1; left out: all"},

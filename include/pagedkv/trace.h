@@ -109,6 +109,52 @@ struct pkv_trace_texts {
 /* Of the row given last, until the next one; under options.keep_texts. */
 const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *trace);
 
+/* Writing a trace in a format. What the format cannot hold is left out of a row and counted, once a
+ * row and kind; the sentence goes behind "1,234 rows: ". */
+#define PKV_TRACE_LOSSES(X)                                                                        \
+    X(PKV_LOSS_NO_OUTPUT, "left out; the format has no requests without output")                   \
+    X(PKV_LOSS_FOLLOWS, "left out; they come after another row, and the format knows only times")  \
+    X(PKV_LOSS_LARGE, "left out; too many tokens for the format")                                  \
+    X(PKV_LOSS_BEGIN, "what is before the first arrival, which the format makes 0")                \
+    X(PKV_LOSS_TIME, "arrival times cut to what the format counts in")                             \
+    X(PKV_LOSS_CONTENT, "what their prompts have in common with others")                           \
+    X(PKV_LOSS_BLOCKS, "what they have in common beyond whole blocks of hash ids")                 \
+    X(PKV_LOSS_ANSWERS, "that their prompts contain answers of other rows")                        \
+    X(PKV_LOSS_ID, "ids, replaced by numbers") X(PKV_LOSS_TENANT, "tenants")                       \
+    X(PKV_LOSS_SESSION, "sessions") X(PKV_LOSS_TURN, "numbers of turns")                           \
+    X(PKV_LOSS_MAX_TOKENS, "max_tokens other than the output")                                     \
+    X(PKV_LOSS_PRIORITY, "priorities") X(PKV_LOSS_DEADLINE, "deadlines")                           \
+    X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")
+
+enum pkv_trace_loss {
+#define PKV_ENUM(sym, text) sym,
+    PKV_TRACE_LOSSES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_TRACE_LOSS_COUNT
+};
+const char *pkv_trace_loss_text(enum pkv_trace_loss loss);
+
+struct pkv_trace_writer_config {
+    const char *format;            /* any of the list but csv */
+    uint32_t hash_block_size;      /* tokens of a hash id that is written; 0 = as the format has it */
+    uint32_t from_block_size;      /* tokens of a hash id that was read; 0 = 512 */
+    int (*put)(void *ctx, const char *bytes, size_t length, struct pkv_err *err);
+    void *ctx;
+};
+struct pkv_trace_writer;
+/* errors: PKV_ERR_INPUT (format), PKV_ERR_MEMORY; then those of put */
+struct pkv_trace_writer *pkv_trace_writer_create(const struct pkv_trace_writer_config *config,
+                                                 struct pkv_err *err);
+void pkv_trace_writer_destroy(struct pkv_trace_writer *writer);
+/* texts are those of pkv_trace_texts(). Formats of token ids keep a number for each text. */
+int pkv_trace_writer_row(struct pkv_trace_writer *writer, const struct pkv_request_spec *spec,
+                         const struct pkv_trace_texts *texts, struct pkv_err *err);
+int pkv_trace_writer_end(struct pkv_trace_writer *writer, struct pkv_err *err);
+/* [PKV_TRACE_LOSS_COUNT] rows */
+const uint64_t *pkv_trace_writer_losses(const struct pkv_trace_writer *writer);
+/* Tokens of a hash id of this format, written or to be read; 0 = it has none. */
+uint32_t pkv_trace_writer_block_size(const struct pkv_trace_writer *writer);
+
 /* Synthetic traffic. Each law draws from a stream of its own, named by the seed and what it is for,
  * so that changing one leaves the others as they were. */
 #define PKV_ARRIVAL_LAWS(X)                                                       \

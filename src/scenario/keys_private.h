@@ -151,6 +151,10 @@ enum key_kind {
     X(TRACE, "traffic.trace", .kind = KIND_PATH, FIELD(trace))                                  \
     X(FORMAT, "traffic.format", .kind = KIND_FORMAT, FIELD(trace_options.format),               \
       .standard = "auto", UNDER(TRACE, GIVEN))                                                  \
+    X(COLUMNS, "traffic.columns", .kind = KIND_TEXT, FIELD(trace_options.columns),              \
+      UNDER(TRACE, GIVEN))                                                                      \
+    X(TIME_UNIT, "traffic.time_unit", .kind = KIND_TEXT, FIELD(trace_options.time_unit),        \
+      UNDER(TRACE, GIVEN))                                                                      \
     X(LENIENT_IDS, "traffic.lenient_ids", .kind = KIND_BOOL, FIELD(trace_options.lenient_ids),  \
       .standard = "false", UNDER(TRACE, GIVEN))                                                 \
     X(SORT, "traffic.sort", .kind = KIND_BOOL, FIELD(trace_options.sort), .standard = "false",  \
@@ -183,7 +187,7 @@ enum key_kind {
       RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_SHARE, GIVEN))                       \
     X(SESSIONS, "traffic.sessions", .kind = KIND_LATER, .hint = "write requests one by one")    \
     X(HASH_BLOCK_SIZE, "traffic.hash_block_size", .kind = KIND_U32,                             \
-      FIELD(trace_options.hash_block_size), RANGE(1, 1 << 20), .standard = "512")               \
+      FIELD(trace_options.hash_block_size), RANGE(0, 1 << 20), .standard = "0")                 \
     X(SEED, "traffic.seed", .kind = KIND_U64, FIELD(seed), RANGE(0, UINT64_MAX),                \
       .standard = "1")                                                                          \
     X(TTFT_MS, "targets.ttft_ms", .kind = KIND_MS, FIELD(target_ttft_ns),                       \

@@ -4,7 +4,7 @@
  * Times are in seconds. An id stands for the content of 16 tokens, wherever they are; that equal
  * ids mean a shared prefix only behind equal prefixes comes of the chain over all that is before.
  * Turns are tied together by chat_id and parent_chat_id (-1 = the first); the session of a row is
- * the chat it began with. To find it, 16 bytes are kept for each chat: the one reader whose memory
+ * the chat it began with. To find it, up to 48 bytes are kept for each chat: the one reader whose memory
  * grows with its rows. A parent that never came (the traces are cut out of longer ones) begins a
  * session of its own.
  *
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/mix.h"
+#include "base/id_map.h"
 #include "trace/fields_private.h"
 #include "trace/trace_private.h"
 
@@ -37,15 +37,9 @@ static const char *const words[] = {
 #define BIT(field) PKV_FIELD_BIT(field)
 #define REQUIRED (BIT(F_CHAT_ID) | BIT(F_TIMESTAMP) | BIT(F_INPUT_LENGTH) | BIT(F_OUTPUT_LENGTH))
 
-/* Chats and the chat each began with: an open table, at most half full. */
-struct chat {
-    int64_t id, root;            /* id + 1 is not 0; 0 = a free slot */
-};
 struct chats {
-    struct chat *slots;          /* [num_slots] owned; a power of two */
-    size_t num, num_slots;
-    char session[24];            /* of the row at hand */
-    char id[24];
+    struct pkv_id_map roots;     /* the chat that each began with, plus 1 */
+    char session[24], id[24];    /* of the row at hand */
 };
 
 struct found {
@@ -60,46 +54,19 @@ static bool has(const struct found *f, enum field field)
     return pkv_fields_has(&f->fields, (int)field);
 }
 
-/* Ids are stored plus one, so that 0 is free. */
-static struct chat *find_slot(const struct chats *c, int64_t stored)
-{
-    size_t i = (size_t)pkv_scramble((uint64_t)stored) & (c->num_slots - 1);
-    while (c->slots[i].id != 0 && c->slots[i].id != stored)
-        i = (i + 1) & (c->num_slots - 1);
-    return &c->slots[i];
-}
-
-static int make_room(struct chats *c, struct pkv_err *err)
-{
-    struct chats larger = {.num = c->num, .num_slots = c->num_slots ? c->num_slots * 2 : 64};
-    if (2 * (c->num + 1) <= c->num_slots)
-        return 0;
-    larger.slots = pkv_alloc(larger.num_slots, sizeof *larger.slots, err);
-    if (!larger.slots)
-        return -1;
-    for (size_t i = 0; i < c->num_slots; i++)
-        if (c->slots[i].id != 0)
-            *find_slot(&larger, c->slots[i].id) = c->slots[i];
-    pkv_free(c->slots);
-    c->slots = larger.slots;
-    c->num_slots = larger.num_slots;
-    return 0;
-}
-
 /* The chat that this one began with, which is noted. */
 static int note_chat(struct chats *c, const struct found *f, int64_t *out_root,
                      struct pkv_err *err)
 {
-    if (make_room(c, err) < 0)
-        return -1;
     *out_root = f->chat;
     if (f->parent >= 0) {
-        const struct chat *parent = find_slot(c, f->parent + 1);
-        *out_root = parent->id != 0 ? parent->root : f->parent;
+        const uint64_t *root = pkv_id_map_find(&c->roots, (uint64_t)f->parent);
+        *out_root = root ? (int64_t)(*root - 1) : f->parent;
     }
-    struct chat *slot = find_slot(c, f->chat + 1);
-    c->num += slot->id == 0;
-    *slot = (struct chat){f->chat + 1, *out_root};
+    uint64_t *entry = pkv_id_map_at(&c->roots, (uint64_t)f->chat, err);
+    if (!entry)
+        return -1;
+    *entry = (uint64_t)*out_root + 1;
     return 0;
 }
 
@@ -222,7 +189,7 @@ static void finish(void *state)
 {
     struct chats *c = state;
     if (c)
-        pkv_free(c->slots);
+        pkv_id_map_free(&c->roots);
     pkv_free(c);
 }
 
