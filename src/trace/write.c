@@ -126,7 +126,7 @@ static unsigned features(const struct pkv_trace_writer *w, const struct pkv_requ
     has |= texts->salt ? BIT(PKV_LOSS_SALT) : 0;
     has |= texts->adapter ? BIT(PKV_LOSS_ADAPTER) : 0;
     has |= spec->arrival_ns % w->encoder->unit_ns != 0 ? BIT(PKV_LOSS_TIME) : 0;
-    has |= w->num_rows == 0 && spec->arrival_ns > 0 && w->encoder->starts_at_zero
+    has |= w->num_written == 0 && spec->arrival_ns > 0 && w->encoder->starts_at_zero
                ? BIT(PKV_LOSS_BEGIN) : 0;
     return has;
 }
@@ -154,7 +154,10 @@ enum pkv_write_form pkv_write_form_of(const struct pkv_trace_writer *w,
 {
     size_t num = spec->content.num_prompt_spans;
     uint32_t block = w->config.hash_block_size;
-    bool own = true, ids = block == w->config.from_block_size, segments = true;
+    bool own = true, segments = true;
+    /* Where a salt has no place the ids must tell texts under different ones apart. */
+    bool ids = block == w->config.from_block_size &&
+               ((!texts->salt && !texts->adapter) || (w->encoder->holds & BIT(PKV_LOSS_SALT)));
     for (size_t i = 0; i < num; i++) {
         const struct pkv_span *span = &spec->content.prompt[i];
         own &= texts->spans[i].kind == PKV_ORIGIN_OWN;

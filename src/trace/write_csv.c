@@ -129,12 +129,14 @@ static const char *prefix_of(const struct pkv_request_spec *spec,
     return is_named ? texts->spans[0].name : NULL;
 }
 
-/* Whole microseconds, 0 meaning none: a time that comes out as 0 is lost. */
-static int64_t blis_us(struct pkv_trace_writer *w, int64_t ns, enum pkv_trace_loss loss)
+/* 0 means none, so a time that comes out as 0 is lost; one that is cut is, too. */
+static int64_t blis_us(struct pkv_trace_writer *w, int64_t ns, int64_t from_us,
+                       enum pkv_trace_loss loss)
 {
-    if (ns < NS_PER_US || ns % NS_PER_US != 0)
+    int64_t us = ns / NS_PER_US - from_us;
+    if (us <= 0 || ns % NS_PER_US != 0)
         pkv_write_lose(w, loss);
-    return ns < 0 ? 0 : ns / NS_PER_US;
+    return us < 0 ? 0 : us;
 }
 
 static void add_blis_times(struct pkv_trace_writer *w, const struct pkv_request_spec *spec,
@@ -142,9 +144,9 @@ static void add_blis_times(struct pkv_trace_writer *w, const struct pkv_request_
 {
     int64_t deadline_us = 0, target_us = 0;
     if (spec->abort_ns != PKV_NO_TIME)
-        deadline_us = blis_us(w, spec->abort_ns, PKV_LOSS_ABORT);
+        deadline_us = blis_us(w, spec->abort_ns, 0, PKV_LOSS_ABORT);
     if (spec->deadline_ns != PKV_NO_TIME)
-        target_us = blis_us(w, spec->deadline_ns - spec->arrival_ns, PKV_LOSS_DEADLINE);
+        target_us = blis_us(w, spec->deadline_ns, at_us, PKV_LOSS_DEADLINE);
     pkv_text_fmt(&w->text, "%" PRId64 ",%" PRId64 ",0,%" PRId64 ",%" PRId64 ",0,0,0,ok,,,",
                  deadline_us, target_us, at_us, at_us);
 }
