@@ -25,16 +25,17 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
-            "formats", "help")
+COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "trace", "policies",
+            "presets", "formats", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
              "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
-    "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
+    "--columns", "--time-unit", "--hash-block-size", "--speedup", "--limit", "--sort",
+    "--lenient-ids")
 LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
-               "--after", "--until", "--columns")
+               "--after", "--until")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.
 ENDLESS = """\
@@ -243,7 +244,8 @@ class Listings(ProgramCase):
 
     def test_formats(self):
         rows = json.loads(self.done("formats", "--json").stdout)
-        self.assertLessEqual({"native", "mooncake", "azure", "burstgpt", "tokens"},
+        self.assertLessEqual({"native", "mooncake", "dynamo", "azure", "burstgpt", "vidur", "splitwise",
+                              "blis", "llmservingsim", "bailian", "tokens", "csv"},
                              {row["name"] for row in rows})
 
 
