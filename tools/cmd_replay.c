@@ -46,8 +46,8 @@ static const struct cli_option options[] = {
          "session=, priority=, max_tokens="),
     TEXT("time-unit", "UNIT", "s", "traffic.time_unit",
          "of the arrivals in such a CSV: s, ms, us, ns or date"),
-    NUMBER("hash-block-size", "N", "512; bailian 16", "traffic.hash_block_size",
-           "tokens that one hash id of the trace stands for"),
+    NUMBER("hash-block-size", "N", "512", "traffic.hash_block_size",
+           "tokens that one hash id of the trace stands for; left out, 16 under the format bailian"),
     NUMBER("speedup", "X", "1", "traffic.speedup", "divide arrival times by X"),
     NUMBER("limit", "N", "all", "traffic.limit", "read only the first N rows"),
     FIXED("sort", "traffic.sort", "true", "sort the rows by arrival; else the first one out of "
