@@ -32,10 +32,9 @@ RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed",
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
-    "--columns", "--time-unit", "--hash-block-size", "--speedup", "--limit", "--sort",
+    "--after", "--until", "--columns", "--time-unit", "--hash-block-size", "--speedup", "--limit", "--sort",
     "--lenient-ids")
-LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
-               "--after", "--until")
+LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.
 ENDLESS = """\
@@ -192,7 +191,8 @@ class Help(ProgramCase):
         self.small()
         facts = self.facts("scenario")
         for section, prefix in (("POOL", "kv."), ("SCHEDULER", "scheduler."), ("STEP TIME", "step_time."),
-                                ("TRAFFIC", "traffic."), ("TARGETS", "targets.")):
+                                ("TRAFFIC", "traffic."), ("TARGETS", "targets."),
+                                ("MEASURE", "measure.")):
             error = self.call("run", "scenario.yaml", "--set", prefix + "colour=1").stderr
             known = set(re.search(r"known in \S+: (.*)\n", error)[1].split(", "))
             named = {name.removeprefix("kv.") for name in facts[section]}
