@@ -35,7 +35,8 @@ int pkv_fields_text(struct pkv_fields *fields, struct pkv_slot *slot, struct pkv
 int pkv_fields_read(struct pkv_fields *fields,
                     int (*take)(void *ctx, int field, struct pkv_err *err), void *ctx,
                     struct pkv_err *err);
-/* -1 and "this row has no WORD" (a request, where it stands within the row) at `column` for the first of the required bits that was not seen. */
+/* -1 and "this row has no WORD" (a request, where it stands within the row) at `column` for the first
+ * of the required bits that was not seen. */
 int pkv_fields_need(const struct pkv_fields *fields, uint32_t required, uint32_t column,
                     struct pkv_err *err);
 /* Take the value that is due as a list of numbers, behind those in the hash_ids of the row. */
