@@ -177,7 +177,7 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key != "waste"],
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "whole")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -211,6 +211,8 @@ class Help(ProgramCase):
         self.assertEqual(complete("replay --preset vllm-2", 3), ["vllm-2025-09"])
         self.assertEqual(complete("run x --files sc", 4), ["scenario"])
         self.assertEqual(complete("replay x --format burst", 4), ["burstgpt"])
+        self.assertEqual(complete("trace con", 2), ["convert"])
+        self.assertEqual(complete("trace convert x --to bai", 5), ["bailian"])
         self.assertEqual(complete("help form", 2), ["formats"])
 
 

@@ -370,7 +370,7 @@ START_TEST(there_and_back)
 {
     static struct file from, there, back;
     pkv_rng_init(&rng, (uint64_t)_i + 1, formats[_i].name);
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 100; round++) {
         make_file(&from, (enum kind)below(NUM_KINDS));
         uint32_t block_size = write_file(&from, formats[_i].name, &text);
         size_t written = 0;
@@ -392,7 +392,7 @@ START_TEST(native_holds_all)
 {
     static struct file from;
     pkv_rng_init(&rng, 7, "native holds all");
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 100; round++) {
         make_file(&from, (enum kind)below(NUM_KINDS));
         bool has_ranges = from.row[0].of[0].kind == PKV_ORIGIN_TOKEN;
         write_file(&from, "native", &text);

@@ -54,6 +54,10 @@ struct pkv_summary {
     int64_t makespan_ns;
     bool has_window;
     int64_t after_ns, until_ns;          /* until: 0 = to the end */
+    struct {                             /* with a window: the same counts of the whole run */
+        uint64_t arrived, completed, rejected, aborted, unfinished, preemptions;
+        int64_t makespan_ns;
+    } whole;
     uint64_t peak_used_blocks, peak_waiting, peak_running;
     double mean_used_frac;        /* held blocks, of all blocks */
     double mean_slot_use_frac;    /* positions stored in held blocks, of all slots of the pool */

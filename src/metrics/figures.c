@@ -293,6 +293,13 @@ static void read_window(const struct figures *f, struct pkv_summary *out)
     out->has_window = true;
     out->after_ns = f->after_ns;
     out->until_ns = f->until_ns == INT64_MAX ? 0 : f->until_ns;
+    out->whole.arrived = whole.arrived;
+    out->whole.completed = whole.completed;
+    out->whole.rejected = whole.rejected;
+    out->whole.aborted = whole.aborted;
+    out->whole.unfinished = whole.unfinished;
+    out->whole.preemptions = whole.preemptions;
+    out->whole.makespan_ns = makespan(&whole);
     out->makespan_ns = span_within(f, &whole);
     out->engine = f->seen;
     out->engine.outcome = whole.outcome;
