@@ -157,8 +157,13 @@ static const struct {
     {"{" T I O ",\"tenant\":null}", 60, "a string should stand here, not null"},
     {"{\"timestamp\":5," I O ",\"abort_ms\":4.999999}", 62, "abort_ms is 1 ns before the arrival"},
     {"{" T I O ",\"abort_ms\":-1}", 62, "abort_ms is negative"},
-    {"{" T I O ",\"session\":\"s\"}", 61, "session is not supported by this version"},
-    {"{" T I O ",\"delay_ms\":5}", 62, "delay_ms is not supported by this version"},
+    {"{" T I O ",\"delay_ms\":5}", 62, "delay_ms needs a session"},
+    {"{" T I O ",\"session\":\"s\",\"delay_ms\":5}", 14, "this row comes after the former row"},
+    {"{" T "\"prompt\":[[\"@prev\",9]]," O ",\"session\":\"s\"}", 27,
+     "this prompt contains the former row"},
+    {"{" I O ",\"session\":\"s\",\"delay\":5,\"delay_ms\":5}", 59, "delay says the same as delay_ms"},
+    {"{" T I O ",\"session\":\"s\",\"session_id\":\"s\"}", 78, "session_id says the same as session"},
+    {"{" T "\"created_time\":1," I O "}", 31, "created_time says the same as timestamp"},
     {"{" T I O ",\"n\":2}", 55, "n is not supported by this version"},
     {"{" T "\"prompt\":0," O "}", 25, "prompt is 0"},
     {"{" T "\"prompt\":[]," O "}", 25, "prompt is 0"},
@@ -170,7 +175,7 @@ static const struct {
     {"{" T "\"prompt\":[[\"g1\",1,1]]," O "}", 34, "the list should end here"},
     {"{" T "\"prompt\":[[5,1]]," O "}", 27, "a string should stand here, not a number"},
     {"{" T "\"prompt\":[[\"\",1]]," O "}", 27, "a segment's name is empty"},
-    {"{" T "\"prompt\":[[\"@prev\",1]]," O "}", 27, "'@prev' is not supported by this version"},
+    {"{" T "\"prompt\":[[\"@prev\",1]]," O "}", 27, "'@prev' needs a session"},
     {"{" T "\"prompt\":[[\"g\",2147483647],[null,1]]," O "}", 49, "more than 2147483647 tokens"},
     {"{" T "\"prompt\":8," I O "}", 25, "prompt has 8 tokens, but input_length is 9"},
     {"{" T "\"prompt\":[[\"g\",8]]," I O "}", 25, "prompt has 8 tokens, but input_length is 9"},
@@ -219,8 +224,8 @@ END_TEST
 START_TEST(first_row_is_wrong)
 {
     expect_error("{\"timestamp\": 0, \"input_length\"", NULL, 1, 32, "the row ends here");
-    expect_error("{\"foo\": 1}\n", NULL, 1, 0, "the format is unknown; first lines of "
-                 "those that are read: native {\"timestamp\": 0, ");
+    expect_error("{\"foo\": 1}\n", NULL, 1, 0, "the format is unknown (known: "
+                 "native, mooncake, ");
     expect_error("{}\n", NULL, 1, 0, "the format is unknown");
     expect_error("[1, 2]\n", NULL, 1, 0, "the format is unknown");
     expect_error("\n\n  \n", NULL, 0, 0, "is empty");

@@ -110,8 +110,11 @@ START_TEST(formats_are_listed)
 {
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
-    static const char *const names[] = {"native", "mooncake", "azure", "burstgpt", "tokens"};
-    ck_assert_uint_eq(num, 5);
+    static const char *const names[] = {
+        "native", "mooncake", "dynamo", "azure", "burstgpt", "vidur", "splitwise", "blis",
+        "llmservingsim", "bailian", "tokens", "csv",
+    };
+    ck_assert_uint_eq(num, sizeof names / sizeof *names);
     for (size_t i = 0; i < num; i++) {
         ck_assert_str_eq(list[i]->name, names[i]);
         ck_assert(*list[i]->summary && *list[i]->source);
@@ -125,12 +128,18 @@ static const char *const every_kind[] = {
     "{\"timestamp\":0,\"input_length\":5,\"output_length\":1,\"hash_ids\":[1]}\n",
     "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:05,5,1\n",
     "{\"id\":\"a\",\"arrival_step\":1,\"prompt\":[[1,1]],\"max_tokens\":1,\"cache_salt\":\"s\"}\n",
+    "{\"created_time\":0,\"input_tokens\":5,\"output_tokens\":1,\"session_id\":\"s\"}\n",
+    "request_id,tenant_id,session_id,round_index,prefix_group,prefix_length,input_tokens,"
+    "output_tokens,arrival_time_us,adapter\n1,t,s,0,g,4,5,1,0,a\n",
+    "{\"session_id\":\"s\",\"arrival_time_ns\":0,\"sub_requests\":[{\"input_toks\":2,\"output_toks\":1,"
+    "\"input_tok_ids\":[1,2]}]}\n",
+    "{\"chat_id\":1,\"timestamp\":0,\"input_length\":5,\"output_length\":1,\"hash_ids\":[1]}\n",
 };
 
 START_TEST(memory_runs_out)
 {
     for (int sort = 0; sort < 2; sort++) {
-        struct pkv_trace_options options = {.sort = sort == 1};
+        struct pkv_trace_options options = {.sort = sort == 1, .keep_texts = true};
         read_rows(every_kind[_i], &options, &rows);
         ck_assert_int_eq(rows.status, 0);
         bool failed = true;

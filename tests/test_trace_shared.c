@@ -37,6 +37,18 @@ static const struct {
     /* 18:15:46.6805900 to 19:14:08.4025270 */
     {"azure2023_conv.csv", "azure", 19366, 22361870, 4088665, 1154.70, 211.13,
      {1020, 2735, 4142, 14050}, {129, 424, 601, 1000}, INT64_C(3501721937000)},
+    {"vidur_splitwise_code.csv", "vidur", 8819, 18059974, 245896, 2047.85, 27.88,
+     {1469, 5194, 7436, 7437}, {13, 55, 252, 1899}, INT64_C(3435948056000)},
+    {"vidur_splitwise_conv.csv", "vidur", 19366, 22361870, 4088665, 1154.70, 211.13,
+     {1020, 2735, 4142, 14050}, {129, 424, 601, 1000}, INT64_C(3501721937000)},
+    {"vidur_arxiv_summarization.csv.gz", "vidur", 28257, 73131321, 8234948, 2588.08, 291.43,
+     {2730, 3702, 3934, 4054}, {167, 372, 3273, 4056}, 0},
+};
+
+/* Vidur's files were made from those of Azure, their times being floating-point differences. */
+static const struct { const char *vidur, *azure; } same[] = {
+    {"vidur_splitwise_code.csv", "azure2023_code.csv"},
+    {"vidur_splitwise_conv.csv", "azure2023_conv.csv"},
 };
 
 static struct pkv_trace *open_shared(const char *folder, const char *file)
@@ -92,6 +104,28 @@ START_TEST(figures)
     expect_ranks(prompts, num, traces[_i].prompt_at);
     expect_ranks(outputs, num, traces[_i].output_at);
     pkv_trace_close(t);
+}
+END_TEST
+
+START_TEST(equal_rows)
+{
+    struct pkv_trace *a = open_shared("data/traces", same[_i].vidur);
+    struct pkv_trace *b = open_shared("data/traces", same[_i].azure);
+    struct pkv_source from_a = pkv_trace_source(a), from_b = pkv_trace_source(b);
+    struct pkv_request_spec x, y;
+    struct pkv_err err = {0};
+    int more;
+    while ((more = from_a.next(from_a.ctx, &x, &err)) > 0) {
+        ck_assert_int_eq(from_b.next(from_b.ctx, &y, &err), 1);
+        ck_assert_int_eq(x.arrival_ns, y.arrival_ns);
+        ck_assert_uint_eq(x.num_prompt_tokens, y.num_prompt_tokens);
+        ck_assert_uint_eq(x.num_output_tokens, y.num_output_tokens);
+    }
+    ck_assert_int_eq(more, 0);
+    ck_assert_int_eq(from_b.next(from_b.ctx, &y, &err), 0);
+    ck_assert_uint_gt(pkv_trace_notes(a)->rows_rounded, 0);
+    pkv_trace_close(a);
+    pkv_trace_close(b);
 }
 END_TEST
 
@@ -242,6 +276,7 @@ int main(void)
     TCase *c = tcase_create("trace_shared");
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, figures, 0, NUM(traces));
+    tcase_add_loop_test(c, equal_rows, 0, NUM(same));
     tcase_add_loop_test(c, shared_ids, 0, NUM(sharing));
     tcase_add_test(c, recorded_loads);
     tcase_add_test(c, recorded_rows_of_a_trace);

@@ -20,7 +20,10 @@ static void check_row(const struct pkv_request_spec *spec, uint64_t number, int6
     ck_assert_uint_gt(sum, 0);
     ck_assert_uint_eq(sum, spec->num_prompt_tokens);
     ck_assert_uint_gt(spec->max_tokens, 0);
-    ck_assert(spec->abort_ns == PKV_NO_TIME || spec->abort_ns >= spec->arrival_ns);
+    ck_assert(spec->abort_ns == PKV_NO_TIME || spec->follows ||
+              spec->abort_ns >= spec->arrival_ns);
+    ck_assert(!spec->follows || spec->session);
+    ck_assert_int_ge(spec->delay_ns, 0);
 }
 
 static void keep(struct row *row, const struct pkv_request_spec *spec)
@@ -29,6 +32,7 @@ static void keep(struct row *row, const struct pkv_request_spec *spec)
     row->spec = *spec;
     snprintf(row->id, sizeof row->id, "%s", spec->id ? spec->id : "");
     snprintf(row->tenant, sizeof row->tenant, "%s", spec->tenant ? spec->tenant : "");
+    snprintf(row->session, sizeof row->session, "%s", spec->session ? spec->session : "");
     memcpy(row->spans, spec->content.prompt,
            (num < MAX_SPANS ? num : MAX_SPANS) * sizeof *row->spans);
 }

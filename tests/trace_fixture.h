@@ -17,7 +17,7 @@
 /* A row that outlives the next one. */
 struct row {
     struct pkv_request_spec spec;     /* its pointers are not to be used */
-    char id[64], tenant[64];          /* "" = none */
+    char id[64], tenant[64], session[64];   /* "" = none */
     struct pkv_span spans[MAX_SPANS];
 };
 struct rows {

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "commands.h"
-#include "pagedkv/trace.h"
+#include "trace_options.h"
 
 #define NS_PER_MS 1000000
 #define LONGEST_TOKEN_NS INT64_C(3600000000000)
@@ -14,9 +14,9 @@
 
 struct values {
     struct pkv_waste_config config;
-    uint64_t block_size, fixed_max, hash_block_size, limit;   /* 0 = not given */
-    const char *format;
-    bool sort, lenient_ids, json;
+    uint64_t block_size, fixed_max;   /* 0 = not given */
+    struct cli_trace_options trace;
+    bool json;
 };
 
 static int apply_token_time(void *values, const char *arg, struct pkv_err *err)
@@ -52,26 +52,13 @@ static const struct cli_option options[] = {
      "layout", .kind = CLI_COUNT, .offset = AT(block_size)},
     {.name = "json", .help = "print JSON, times in microseconds", .kind = CLI_SWITCH,
      .offset = AT(json)},
-    {.name = "format", .arg = "NAME", .fallback = "found by content",
-     .help = "format of the trace; `pagedkv formats` lists them", .kind = CLI_WORD,
-     .offset = AT(format)},
-    {.name = "hash-block-size", .arg = "N", .fallback = "512",
-     .help = "tokens that one hash id of the trace stands for", .kind = CLI_COUNT,
-     .offset = AT(hash_block_size)},
-    {.name = "limit", .arg = "N", .fallback = "all", .help = "read only the first N rows",
-     .kind = CLI_COUNT, .offset = AT(limit)},
-    {.name = "sort", .help = "sort the rows by arrival; else the first one out of order is an error",
-     .kind = CLI_SWITCH, .offset = AT(sort)},
-    {.name = "lenient-ids", .help = "pad or cut the hash ids of a row whose number does not fit its "
-     "length; else it is an error", .kind = CLI_SWITCH, .offset = AT(lenient_ids)},
+    CLI_TRACE_OPTIONS(struct values, trace),
 };
 
 static int settle(struct values *v, struct pkv_err *err)
 {
-    if (v->block_size > MAX_BLOCK_SIZE || v->hash_block_size > MAX_BLOCK_SIZE)
-        return pkv_fail_at(err, v->block_size > MAX_BLOCK_SIZE ? "--block-size"
-                                                               : "--hash-block-size",
-                           0, 0, "is not within 1 .. %u", MAX_BLOCK_SIZE);
+    if (v->block_size > MAX_BLOCK_SIZE)
+        return pkv_fail_at(err, "--block-size", 0, 0, "is not within 1 .. %u", MAX_BLOCK_SIZE);
     if (v->fixed_max > UINT32_MAX)
         return pkv_fail_at(err, "--fixed-max", 0, 0, "is not within 1 .. %u", UINT32_MAX);
     v->config.block_size = v->block_size > 0 ? (uint32_t)v->block_size : 16;
@@ -79,24 +66,12 @@ static int settle(struct values *v, struct pkv_err *err)
     return v->config.num_token_times > 0 ? 0 : apply_token_time(v, "20ms,50ms,100ms", err);
 }
 
-static const char *shown_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (strcmp(path, "-") == 0)
-        return "standard input";
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-}
-
 static int measure(const char *path, const struct values *v, struct pkv_waste *out,
                    struct pkv_err *err)
 {
-    const struct pkv_trace_options trace_options = {
-        .format = v->format,
-        .hash_block_size = (uint32_t)v->hash_block_size,
-        .lenient_ids = v->lenient_ids,
-        .sort = v->sort,
-        .limit = v->limit,
-    };
+    struct pkv_trace_options trace_options;
+    if (cli_trace_settle(&v->trace, &trace_options, err) < 0)
+        return -1;
     struct pkv_trace *trace = pkv_trace_open(path, &trace_options, err);
     if (trace == NULL)
         return -1;
@@ -117,7 +92,7 @@ static enum cli_exit run(int argc, char **argv)
     if (settle(&values, &err) < 0 || measure(args.words[0], &values, &waste, &err) < 0)
         return cli_report(&err);
     char *text = values.json ? pkv_waste_json(&waste, &err)
-                             : pkv_waste_table(&waste, shown_name(args.words[0]), &err);
+                             : pkv_waste_table(&waste, cli_trace_name(args.words[0]), &err);
     if (text == NULL)
         return cli_report(&err);
     enum cli_exit status = cli_write(text, strlen(text));

@@ -81,7 +81,11 @@ static const struct man_fact step_time[] = {
 static const struct man_fact traffic[] = {
     {"trace", "path of a trace, from the scenario's folder; - is standard input"},
     {"format", "of the trace; auto: by its content"},
-    {"hash_block_size", "tokens that a hash id stands for; 512"},
+    {"columns", "for any other CSV: arrival=NAME,prompt=NAME,output=NAME and, if there, id, tenant, "
+     "session, priority, max_tokens"},
+    {"time_unit", "of the arrivals in such a CSV: s, ms, us, ns or date; s"},
+    {"hash_block_size", "tokens that a hash id stands for; 0 = as the format has it (bailian 16, all "
+     "others 512)"},
     {"lenient_ids", "mend rows whose number of hash ids does not fit; false"},
     {"sort", "sort the rows by arrival; false"},
     {"limit", "only the first rows, at least 1; left out: all"},
@@ -100,6 +104,17 @@ static const struct man_fact traffic[] = {
 static const struct man_fact targets[] = {
     {"ttft_ms", "goodput counts requests whose first token came within this"},
     {"itl_ms", "and whose every gap between two tokens was within this"},
+};
+
+static const struct man_fact measure[] = {
+    {"after", "requests that come earlier, and steps that begin earlier, are not in the figures of the "
+              "summary; 0s"},
+    {"until", "nor are those from here on, or end; end. The files have all rows in any case"},
+};
+
+static const struct man_fact horizon[] = {
+    {"horizon", "no step begins at or after this time, and who comes for such a step has not come; left "
+                "out: the run goes on to its end"},
 };
 
 /* A choice with the words that it may be. */
@@ -145,6 +160,8 @@ void man_scenario(struct pkv_text *out)
     man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
     man_facts(out, "GRID", NULL, FACTS(grid));
     man_facts(out, "TARGETS", "Keys below targets:", FACTS(targets));
+    man_facts(out, "MEASURE", "Keys below measure:", FACTS(measure));
+    man_facts(out, "HORIZON", NULL, FACTS(horizon));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-policies\\fR(1), "
                       "\\fBpagedkv\\-presets\\fR(1), \\fBpagedkv\\-files\\fR(5)\n");
 }

@@ -60,7 +60,9 @@ enum pkv_origin_kind {
     PKV_ORIGIN_NAME,     /* number = hash of a name; one endless text a name */
     PKV_ORIGIN_OWN,      /* number = row; text of one request alone */
     PKV_ORIGIN_OUTPUT,   /* number = row; what a request generated */
-    PKV_ORIGIN_PREFIX    /* number = synthetic prefix */
+    PKV_ORIGIN_PREFIX,   /* number = synthetic prefix */
+    PKV_ORIGIN_PREV      /* number = 0; prompt and answer of the former row of the session: stands
+                          * in the rows of a trace, and is put in place before anything is hashed */
 };
 uint64_t pkv_origin(enum pkv_origin_kind kind, uint64_t number);
 uint64_t pkv_hash_name(const char *text, size_t length);

@@ -123,6 +123,60 @@ int pkv_waste_measure(const struct pkv_source *source, const struct pkv_waste_co
 char *pkv_waste_table(const struct pkv_waste *waste, const char *name, struct pkv_err *err);
 char *pkv_waste_json(const struct pkv_waste *waste, struct pkv_err *err);
 
+/* ---- what is in a trace ---- */
+
+struct pkv_lengths_info {
+    uint64_t num, sum;
+    uint32_t p50, p90, p99, max;         /* nearest rank; 0 of none */
+};
+
+/* Blocks found again on a cache without end: a row's blocks are there for the very next row, answers
+ * never are, and a hit is a prefix of blocks that were all seen before. */
+#define PKV_PREFIX_RULES(X)                                                                      \
+    X(PKV_PREFIX_ALL, "infinite")                        /* the last block even if not full */   \
+    X(PKV_PREFIX_FULL, "full_blocks_only")                                                       \
+    X(PKV_PREFIX_ONE_LEFT, "full_blocks_only_one_token_left")   /* as engines compute one */     \
+    X(PKV_PREFIX_BLIND, "same_timestamp_rows_blind")     /* rows of one time do not meet */
+enum pkv_prefix_rule {
+#define PKV_ENUM(sym, word) sym,
+    PKV_PREFIX_RULES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_PREFIX_RULE_COUNT
+};
+struct pkv_prefix_hits { uint64_t blocks, hit_blocks, tokens, hit_tokens; };
+
+#define PKV_ARRIVAL_BINS 1024u
+
+struct pkv_trace_info {
+    uint32_t block_size;                 /* tokens; of the hits */
+    int64_t token_ns;                    /* of the peaks */
+    uint64_t rows, distinct_times, most_at_once;
+    int64_t first_ns, last_ns;
+    double gap_mean_ns, gap_cv;          /* between neighbours; cv = deviation / mean; 0 of none */
+    struct pkv_lengths_info prompt, output;
+    struct pkv_prefix_hits hits[PKV_PREFIX_RULE_COUNT];
+    struct pkv_lengths_info shared;      /* hit tokens of rows with any, rule PKV_PREFIX_ALL */
+    uint64_t distinct_blocks, rows_fully_hit;
+    double mean_row_hit_tokens, mean_row_hit_blocks;   /* means over rows of their shares */
+    uint64_t sessions, rows_in_sessions, most_turns, rows_that_follow, tenants;
+    struct pkv_peak peak_running, peak_tokens;   /* each runs as soon as it comes */
+    uint32_t arrivals[PKV_ARRIVAL_BINS];     /* [num_bins] of bin_ns each, from time 0 */
+    uint32_t num_bins;
+    int64_t bin_ns;
+};
+
+/* Read a trace, opened with keep_texts and sessions, to its end. Rows that follow others count as
+ * coming at their place in the file; the text of the former row is put in place.
+ *   block_size  0 = that of the trace's hash ids if its first prompt begins with one, else 16
+ *   cost        8 bytes a row, 24 to 48 a different block; time as pkv_waste_measure() */
+int pkv_trace_info_read(struct pkv_trace *trace, uint32_t block_size, int64_t token_ns,
+                        struct pkv_trace_info *out, struct pkv_err *err);
+char *pkv_trace_info_text(const struct pkv_trace_info *info, const struct pkv_trace *trace,
+                          const char *name, const struct pkv_report_style *style,
+                          struct pkv_err *err);
+char *pkv_trace_info_json(const struct pkv_trace_info *info, const struct pkv_trace *trace,
+                          struct pkv_err *err);
+
 /* First difference and totals of two step logs or two request logs (CSV), or two engine logs. */
 struct pkv_diff_result { bool same; char *text; };   /* text owned: what to print */
 int pkv_diff(const char *a, const char *b, struct pkv_diff_result *out, struct pkv_err *err);

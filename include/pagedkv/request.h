@@ -26,6 +26,12 @@ struct pkv_request_spec {
     uint64_t row;                   /* from 0, in the order of the source; breaks every tie */
     const char *id;                 /* NULL = the row number */
     const char *tenant;             /* NULL = none */
+    const char *session;            /* NULL = none; rows of one session are turns of one talk */
+    uint32_t turn;                  /* from 1; 0 = not told */
+    bool follows;                   /* closed loop: comes delay_ns after the former row of its
+                                     * session finished, and not at arrival_ns, which then is its
+                                     * place among the rows */
+    int64_t delay_ns;               /* >= 0 */
     int64_t arrival_ns;             /* never falls from row to row */
     int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME */
     int64_t deadline_ns;            /* or PKV_NO_TIME */

@@ -6,12 +6,19 @@
  * row is an error with file, line and column (PKV_ERR_INPUT); nothing is skipped silently: what a
  * format's readers are expected to leave out is counted in the notes.
  *
- *   format      first row looks like                               times
- *   native      {"timestamp": 0, "input_length": 9, ...}           ms; a superset of mooncake
- *   mooncake    native rows with hash_ids                           ms
- *   azure       TIMESTAMP,ContextTokens,GeneratedTokens             dates, 7 fraction digits
- *   burstgpt    Timestamp,Model,Request tokens,...                  s
- *   tokens      {"id": "a", "arrival_step": 1, "prompt": [[7,3]]}   steps of 1 ms
+ *   format         first row looks like                               times
+ *   native         {"timestamp": 0, "input_length": 9, ...}           ms; a superset of mooncake
+ *   mooncake       native rows with hash_ids                          ms
+ *   dynamo         native rows with input_tokens, session_id, delay   ms
+ *   azure          TIMESTAMP,ContextTokens,GeneratedTokens            dates, 7 fraction digits
+ *   burstgpt       Timestamp,Model,Request tokens,...                 s
+ *   vidur          arrived_at,num_prefill_tokens,num_decode_tokens    s, or none at all
+ *   splitwise      request_id,...,arrival_timestamp,...,prompt_size   s
+ *   blis           request_id,client_id,...,arrival_time_us,...       us
+ *   llmservingsim  {"input_toks": 9, "arrival_time_ns": 0, ...}       ns
+ *   bailian        {"chat_id": 1, "parent_chat_id": -1, ...}          s
+ *   tokens         {"id": "a", "arrival_step": 1, "prompt": [[7,3]]}  steps of 1 ms
+ *   csv            any header; options say which columns              as options say
  */
 #ifndef PAGEDKV_TRACE_H
 #define PAGEDKV_TRACE_H
@@ -37,11 +44,18 @@ const struct pkv_trace_format *const *pkv_trace_format_list(size_t *out_num);
 
 struct pkv_trace_options {
     const char *format;          /* NULL = find it */
-    uint32_t hash_block_size;    /* tokens a hash id stands for; 0 = 512 */
+    /* Any CSV: "arrival=ts,prompt=in,output=out", each role with the name of its column; prompt and
+     * output are required, without arrival all come at time 0; further roles: id, tenant, session,
+     * priority, max_tokens. NULL = the format tells. */
+    const char *columns;
+    const char *time_unit;       /* of such an arrival: s, ms, us, ns, date; NULL = s */
+    uint32_t hash_block_size;    /* tokens a hash id stands for; 0 = as the format has it, or 512 */
     bool lenient_ids;            /* pad or cut hash ids whose number is not ceil(length / block) */
     bool sort;                   /* read all rows, then give them in time order */
     uint64_t limit;              /* rows; 0 = all */
-    uint64_t speedup_num, speedup_den;  /* arrival and abort times are divided by num / den; 0 = 1 */
+    uint64_t speedup_num, speedup_den;  /* all times are divided by num / den; 0 = 1 */
+    bool sessions;               /* give rows that follow others; else they are an error */
+    bool keep_texts;             /* for pkv_trace_texts() */
 };
 
 /* What a reader met that its user should know. */
@@ -53,6 +67,12 @@ struct pkv_trace_notes {
     uint64_t rows_own_text;      /* rows whose whole prompt is their own: nobody can share it */
     bool has_prompts;            /* a row told more of its prompt than a length */
     uint64_t rows_read;          /* more than rows under sort with a limit */
+    bool untimed;                /* no arrival times: all rows come at time 0 */
+    uint64_t rows_rounded;       /* arrival times with digits below a nanosecond, now the nearest */
+    uint64_t fields_left_out;    /* values of fields that are known and mean nothing here */
+    uint64_t blank_lines;
+    bool has_crlf, has_bom;      /* lines end with CR LF; a byte order mark comes first */
+    bool has_open_end;           /* the last line has no end */
 };
 
 struct pkv_trace;
@@ -73,6 +93,67 @@ struct pkv_trace *pkv_trace_open_joined(const char *requests_path, const char *t
 void pkv_trace_close(struct pkv_trace *trace);
 struct pkv_source pkv_trace_source(struct pkv_trace *trace);
 const struct pkv_trace_notes *pkv_trace_notes(const struct pkv_trace *trace);
+/* The options as they hold now that the format is known: 0 and NULL are filled in. */
+const struct pkv_trace_options *pkv_trace_options(const struct pkv_trace *trace);
+
+/* What the prompt of a row is made of, which the origins of its spans do not tell any more. */
+struct pkv_trace_text {
+    enum pkv_origin_kind kind;
+    uint64_t number;             /* as for pkv_origin() */
+    const char *name;            /* of PKV_ORIGIN_NAME; else NULL */
+};
+struct pkv_trace_texts {
+    const struct pkv_trace_text *spans;   /* [num_prompt_spans] */
+    const char *salt, *adapter;           /* NULL = none */
+};
+/* Of the row given last, until the next one; under options.keep_texts. */
+const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *trace);
+
+/* Writing a trace in a format. What the format cannot hold is left out of a row and counted, once a
+ * row and kind; the sentence goes behind "1,234 rows: ". */
+#define PKV_TRACE_LOSSES(X)                                                                        \
+    X(PKV_LOSS_NO_OUTPUT, "left out; the format has no requests without output")                   \
+    X(PKV_LOSS_FOLLOWS, "left out; they come after another row, and the format knows only times")  \
+    X(PKV_LOSS_LARGE, "left out; too many tokens for the format")                                  \
+    X(PKV_LOSS_BEGIN, "what is before the first arrival, which the format makes 0")                \
+    X(PKV_LOSS_TIME, "arrival times cut to what the format counts in")                             \
+    X(PKV_LOSS_CONTENT, "what their prompts have in common with others")                           \
+    X(PKV_LOSS_BLOCKS, "what they have in common beyond whole blocks of hash ids")                 \
+    X(PKV_LOSS_ANSWERS, "that their prompts contain answers of other rows")                        \
+    X(PKV_LOSS_ID, "ids, replaced by numbers") X(PKV_LOSS_TENANT, "tenants")                       \
+    X(PKV_LOSS_SESSION, "sessions") X(PKV_LOSS_TURN, "numbers of turns")                           \
+    X(PKV_LOSS_MAX_TOKENS, "max_tokens other than the output")                                     \
+    X(PKV_LOSS_PRIORITY, "priorities") X(PKV_LOSS_DEADLINE, "deadlines")                           \
+    X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")
+
+enum pkv_trace_loss {
+#define PKV_ENUM(sym, text) sym,
+    PKV_TRACE_LOSSES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_TRACE_LOSS_COUNT
+};
+const char *pkv_trace_loss_text(enum pkv_trace_loss loss);
+
+struct pkv_trace_writer_config {
+    const char *format;            /* any of the list but csv */
+    uint32_t hash_block_size;      /* tokens of a hash id that is written; 0 = as the format has it */
+    uint32_t from_block_size;      /* tokens of a hash id that was read; 0 = 512 */
+    int (*put)(void *ctx, const char *bytes, size_t length, struct pkv_err *err);
+    void *ctx;
+};
+struct pkv_trace_writer;
+/* errors: PKV_ERR_INPUT (format), PKV_ERR_MEMORY; then those of put */
+struct pkv_trace_writer *pkv_trace_writer_create(const struct pkv_trace_writer_config *config,
+                                                 struct pkv_err *err);
+void pkv_trace_writer_destroy(struct pkv_trace_writer *writer);
+/* texts are those of pkv_trace_texts(). Formats of token ids keep a number for each text. */
+int pkv_trace_writer_row(struct pkv_trace_writer *writer, const struct pkv_request_spec *spec,
+                         const struct pkv_trace_texts *texts, struct pkv_err *err);
+int pkv_trace_writer_end(struct pkv_trace_writer *writer, struct pkv_err *err);
+/* [PKV_TRACE_LOSS_COUNT] rows */
+const uint64_t *pkv_trace_writer_losses(const struct pkv_trace_writer *writer);
+/* Tokens of a hash id of this format, written or to be read; 0 = it has none. */
+uint32_t pkv_trace_writer_block_size(const struct pkv_trace_writer *writer);
 
 /* Synthetic traffic. Each law draws from a stream of its own, named by the seed and what it is for,
  * so that changing one leaves the others as they were. */

@@ -190,6 +190,23 @@ static void add_speculation(struct pkv_text *t, const struct pkv_engine_figures 
     end(t);
 }
 
+/* What the other files of the run add up to, which the figures of a window do not tell. */
+static void add_whole(struct pkv_text *t, const struct pkv_summary *s)
+{
+    begin(t, "whole");
+    key(t, "requests");
+    pkv_text_add(t, "{");
+    count(t, "arrived", s->whole.arrived);
+    count(t, "completed", s->whole.completed);
+    count(t, "rejected", s->whole.rejected);
+    count(t, "aborted", s->whole.aborted);
+    count(t, "unfinished", s->whole.unfinished);
+    end(t);
+    count(t, "preemptions", s->whole.preemptions);
+    count(t, "makespan_ns", (uint64_t)s->whole.makespan_ns);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -212,6 +229,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
         add_waste(&t, means);
     if (s->has_speculation)
         add_speculation(&t, &s->engine);
+    if (s->has_window)
+        add_whole(&t, s);
     pkv_text_add(&t, "\n}\n");
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);

@@ -210,7 +210,7 @@ static bool is_better(enum figure_better better, double a, double b)
 
 static bool is_finished(const struct pkv_compare *c, const struct cell *cells, size_t i)
 {
-    return cells[i].has && strcmp(compare_outcome(c, i), "done") == 0;
+    return cells[i].has && compare_is_whole(c, i);
 }
 
 /* Of those that ended; c->num = there is none. *out_differ: are some worse? */
@@ -325,6 +325,13 @@ const char *compare_outcome(const struct pkv_compare *c, size_t configuration)
     return pkv_outcome_name(PKV_OUTCOME_DONE);
 }
 
+bool compare_is_whole(const struct pkv_compare *c, size_t configuration)
+{
+    const char *outcome = compare_outcome(c, configuration);
+    return strcmp(outcome, pkv_outcome_name(PKV_OUTCOME_DONE)) == 0 ||
+           strcmp(outcome, pkv_outcome_name(PKV_OUTCOME_HORIZON)) == 0;
+}
+
 bool compare_varies_traffic(const struct pkv_compare *c)
 {
     for (size_t i = 0; i < c->grid->num_axes; i++)
@@ -347,7 +354,7 @@ size_t pkv_compare_num_runs(const struct pkv_compare *compare)
 bool pkv_compare_is_finished(const struct pkv_compare *compare)
 {
     for (size_t i = 0; i < compare->num; i++)
-        if (strcmp(compare_outcome(compare, i), "done") != 0)
+        if (!compare_is_whole(compare, i))
             return false;
     return true;
 }

@@ -102,7 +102,7 @@ static void drop_ties(const struct pkv_compare *c, struct shown *cells)
             bool same = cells[other].mean_length == length &&
                         memcmp(cells[other].value, cells[i].value, length) == 0;
             cells[i].tied |= same && !cells[other].best &&
-                             strcmp(compare_outcome(c, other), "done") == 0;
+                             compare_is_whole(c, other);
         }
     for (size_t i = 0; i < c->num; i++)
         cells[i].best = cells[i].best && !cells[i].tied;
@@ -146,7 +146,7 @@ void column_finish(struct column *column)
 
 void page_number(struct page *p, const struct pkv_compare *c, size_t i)
 {
-    bool done = strcmp(compare_outcome(c, i), "done") == 0;
+    bool done = compare_is_whole(c, i);
     pkv_text_fmt(&p->text, "%4zu%s", i + 1, done ? "  " : "! ");
 }
 

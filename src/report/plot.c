@@ -211,6 +211,21 @@ void page_plots(struct page *p, const struct pkv_series_point *series, size_t nu
     draw_axis(p, &scale, num_columns);
 }
 
+void page_plot_counts(struct page *p, const char *title, const uint32_t *bins, size_t num_bins,
+                      int64_t bin_ns)
+{
+    size_t room = columns_of_page(p), each = (num_bins + room - 1) / room;
+    size_t num_columns = num_bins ? (num_bins + each - 1) / each : 0;
+    struct plot_scale scale = {.end_ns = (int64_t)(num_columns * each) * bin_ns};
+    int64_t values[MAX_COLUMNS] = {0};
+    for (size_t i = 0; i < num_bins; i++)
+        values[i / each] += bins[i];
+    if (num_columns < 2)
+        return;
+    draw(p, title, INK_WAITING, values, num_columns, largest(values, num_columns), 4, false);
+    draw_axis(p, &scale, num_columns);
+}
+
 /* ---- several runs on the same axes ---- */
 
 #define LINE_HEIGHT 2u

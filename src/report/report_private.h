@@ -60,6 +60,10 @@ struct plot_line {
 };
 void page_plot_lines(struct page *p, const struct plot_line *lines, size_t num_lines, int64_t end_ns);
 
+/* Counts of bin_ns each, from time 0, under one title. */
+void page_plot_counts(struct page *p, const char *title, const uint32_t *bins, size_t num_bins,
+                      int64_t bin_ns);
+
 /* ---- limits.c ---- */
 
 /* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". */

@@ -24,6 +24,7 @@ enum key_kind {
     KIND_MS,          /* a time; a bare number is in ms */
     KIND_NS,          /* a time; a bare number is in ns */
     KIND_TIME,        /* a time; a bare number has no meaning */
+    KIND_TIME_OR_END, /* the same, or `end`, which is 0 */
     KIND_WORD,        /* one of a list */
     KIND_CHOICE,      /* a policy of the registry */
     KIND_PRESET,
@@ -173,6 +174,10 @@ enum key_kind {
     X(TRACE, "traffic.trace", .kind = KIND_PATH, FIELD(trace))                                  \
     X(FORMAT, "traffic.format", .kind = KIND_FORMAT, FIELD(trace_options.format),               \
       .standard = "auto", UNDER(TRACE, GIVEN))                                                  \
+    X(COLUMNS, "traffic.columns", .kind = KIND_TEXT, FIELD(trace_options.columns),              \
+      UNDER(TRACE, GIVEN))                                                                      \
+    X(TIME_UNIT, "traffic.time_unit", .kind = KIND_TEXT, FIELD(trace_options.time_unit),        \
+      UNDER(TRACE, GIVEN))                                                                      \
     X(LENIENT_IDS, "traffic.lenient_ids", .kind = KIND_BOOL, FIELD(trace_options.lenient_ids),  \
       .standard = "false", UNDER(TRACE, GIVEN))                                                 \
     X(SORT, "traffic.sort", .kind = KIND_BOOL, FIELD(trace_options.sort), .standard = "false",  \
@@ -205,14 +210,17 @@ enum key_kind {
       RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_SHARE, GIVEN))                       \
     X(SESSIONS, "traffic.sessions", .kind = KIND_LATER, .hint = "write requests one by one")    \
     X(HASH_BLOCK_SIZE, "traffic.hash_block_size", .kind = KIND_U32,                             \
-      FIELD(trace_options.hash_block_size), RANGE(1, 1 << 20), .standard = "512")               \
+      FIELD(trace_options.hash_block_size), RANGE(0, 1 << 20), .standard = "0")                 \
     X(SEED, "traffic.seed", .kind = KIND_U64, FIELD(seed), RANGE(0, UINT64_MAX),                \
       .standard = "1")                                                                          \
     X(TTFT_MS, "targets.ttft_ms", .kind = KIND_MS, FIELD(target_ttft_ns),                       \
       RANGE(1, MAX_SPAN_NS))                                                                    \
     X(ITL_MS, "targets.itl_ms", .kind = KIND_MS, FIELD(target_itl_ns), RANGE(1, MAX_SPAN_NS))   \
-    X(MEASURE, "measure", .kind = KIND_LATER, .hint = "figures cover the whole run")            \
-    X(HORIZON, "horizon", .kind = KIND_LATER, .hint = "a run goes on to its end")               \
+    X(MEASURE_AFTER, "measure.after", .kind = KIND_TIME, FIELD(measure_after_ns),               \
+      RANGE(0, MAX_SPAN_NS), .standard = "0s")                                                  \
+    X(MEASURE_UNTIL, "measure.until", .kind = KIND_TIME_OR_END, FIELD(measure_until_ns),        \
+      RANGE(1, MAX_SPAN_NS), .standard = "end")                                                 \
+    X(HORIZON, "horizon", .kind = KIND_TIME, FIELD(horizon_ns), RANGE(1, MAX_SPAN_NS))          \
     X(VARY, "vary", .kind = KIND_VARY)
 
 enum key_id {

@@ -143,6 +143,8 @@ void pkv_scenario_destroy(struct pkv_scenario *s)
     pkv_free(s->trace);
     pkv_free(s->kv_model);
     pkv_free(s->kv);
+    pkv_free((char *)s->trace_options.columns);
+    pkv_free((char *)s->trace_options.time_unit);
     pkv_free((char *)s->synth.prompt.trace);
     pkv_free((char *)s->synth.output.trace);
     pkv_free((char *)s->synth.prefix_tokens.trace);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "trace/csv_private.h"
 
 /* The end of a field in quotes: the closing one, doubled ones skipped. NULL = none. */
@@ -21,7 +22,8 @@ static const char *closing_quote(const char *at, const char *end)
 /* Take the field at `at`. returns what follows it: a comma or the end. */
 static const char *take_field(const char *at, const char *end, struct pkv_field *out)
 {
-    if (at < end && *at == '"') {
+    out->is_quoted = at < end && *at == '"';
+    if (out->is_quoted) {
         const char *close = closing_quote(at + 1, end);
         out->text = at + 1;
         out->length = close ? (size_t)(close - at - 1) : 0;
@@ -61,4 +63,35 @@ void pkv_csv_finish(struct pkv_csv *csv)
 {
     pkv_free(csv->fields);
     *csv = (struct pkv_csv){0};
+}
+
+bool pkv_csv_is(const struct pkv_field *field, const char *name)
+{
+    return field->length == strlen(name) && memcmp(field->text, name, field->length) == 0;
+}
+
+size_t pkv_csv_unquote(const struct pkv_field *field, char *out)
+{
+    size_t num = 0;
+    for (size_t i = 0; i < field->length; i++) {
+        out[num++] = field->text[i];
+        i += field->is_quoted && field->text[i] == '"' ? 1 : 0;
+    }
+    return num;
+}
+
+int pkv_csv_parse_time(const char *text, size_t length, int64_t unit_ns, int64_t *out,
+                       bool *rounded, const char **why)
+{
+    int64_t tenths;
+    /* Ten times the unit: the last digit is then the first one below a nanosecond. */
+    if (pkv_parse_decimal_ns(text, length, unit_ns * 10, &tenths, why) < 0)
+        return -1;
+    if (tenths < 0) {
+        *why = "is negative";
+        return -1;
+    }
+    *rounded = tenths % 10 != 0;
+    *out = tenths / 10 + (tenths % 10 >= 5);
+    return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef PKV_TRACE_CSV_PRIVATE_H
 #define PKV_TRACE_CSV_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,26 +16,49 @@ struct pkv_field {
     const char *text;        /* without quotes around it */
     size_t length;
     uint32_t column;         /* byte where it begins, from 1 */
+    bool is_quoted;          /* a quote in the text is doubled */
 };
 
+/* What a column may say, and what it is called where a user tells the columns. */
 #define PKV_CSV_ROLES(X)                                                            \
-    X(PKV_CSV_ARRIVAL) X(PKV_CSV_PROMPT) X(PKV_CSV_OUTPUT)
+    X(PKV_CSV_ARRIVAL, "arrival") X(PKV_CSV_PROMPT, "prompt")                       \
+    X(PKV_CSV_OUTPUT, "output") X(PKV_CSV_ID, "id") X(PKV_CSV_TENANT, "tenant")     \
+    X(PKV_CSV_SESSION, "session") X(PKV_CSV_PRIORITY, "priority")                   \
+    X(PKV_CSV_MAX_TOKENS, "max_tokens") X(PKV_CSV_BATCH, "batch")
 enum pkv_csv_role {
-#define PKV_ENUM(sym) sym,
+#define PKV_ENUM(sym, word) sym,
     PKV_CSV_ROLES(PKV_ENUM)
 #undef PKV_ENUM
     PKV_CSV_ROLE_COUNT
+};
+#define PKV_CSV_BIT(role) (1u << (role))
+
+/* The columns of a format by their names. Times must be parsed to the nanosecond. */
+struct pkv_csv_layout {
+    const char *columns[PKV_CSV_ROLE_COUNT];   /* NULL = none has this role */
+    unsigned optional;                         /* bits of roles whose column may be missing */
+    /* rounded (never NULL): the text has digits below a nanosecond, out is the nearest one */
+    int (*parse_time)(const char *text, size_t length, int64_t *out, bool *rounded,
+                      const char **why);
 };
 
 struct pkv_csv {
     struct pkv_field *fields;                  /* [num_fields] owned; of the line split last */
     size_t num_fields, capacity;
     size_t num_columns;                        /* of the header */
-    size_t index[PKV_CSV_ROLE_COUNT];          /* column of each role */
+    size_t index[PKV_CSV_ROLE_COUNT];          /* column of each role; PKV_CSV_NONE = none */
 };
+#define PKV_CSV_NONE SIZE_MAX
 
 int pkv_csv_split(struct pkv_csv *csv, const char *path, uint64_t line, const char *text,
                   size_t length, struct pkv_err *err);
 void pkv_csv_finish(struct pkv_csv *csv);
+bool pkv_csv_is(const struct pkv_field *field, const char *name);
+/* Write what the field says, without a NUL behind it; never more than its length. returns bytes. */
+size_t pkv_csv_unquote(const struct pkv_field *field, char *out);
+
+/* A decimal of units of unit_ns to the nearest nanosecond; not negative. */
+int pkv_csv_parse_time(const char *text, size_t length, int64_t unit_ns, int64_t *out,
+                       bool *rounded, const char **why);
 
 #endif

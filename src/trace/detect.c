@@ -9,19 +9,24 @@
 
 #include "base/alloc.h"
 
+#define READERS(X)                                                                    \
+    X(native) X(mooncake) X(dynamo) X(azure) X(burstgpt) X(vidur) X(splitwise)        \
+    X(blis) X(llmservingsim) X(bailian) X(tokens) X(csv)
+
 static const struct pkv_reader *const readers[] = {
-    &pkv_reader_native, &pkv_reader_mooncake, &pkv_reader_azure, &pkv_reader_burstgpt,
-    &pkv_reader_tokens,
+#define PKV_READER(name) &pkv_reader_##name,
+    READERS(PKV_READER)
+#undef PKV_READER
 };
 #define NUM_READERS (sizeof readers / sizeof *readers)
 
 const struct pkv_trace_format *const *pkv_trace_format_list(size_t *out_num)
 {
     static const struct pkv_trace_format *const formats[] = {
-        &pkv_reader_native.info, &pkv_reader_mooncake.info, &pkv_reader_azure.info,
-        &pkv_reader_burstgpt.info, &pkv_reader_tokens.info,
+#define PKV_INFO(name) &pkv_reader_##name.info,
+        READERS(PKV_INFO)
+#undef PKV_INFO
     };
-    _Static_assert(sizeof formats / sizeof *formats == NUM_READERS, "one entry a reader");
     *out_num = NUM_READERS;
     return formats;
 }
@@ -73,7 +78,9 @@ static int split_row(struct pkv_trace *t, const char *text, size_t length, struc
                      err) < 0 ||
             pkv_json_value(&j, NULL, err) < 0)
             return -1;
-        csv->fields[csv->num_fields++] = (struct pkv_field){key.text, key.length, key.column};
+        csv->fields[csv->num_fields++] = (struct pkv_field){
+            .text = key.text, .length = key.length, .column = key.column,
+        };
     }
     return more < 0 ? -1 : pkv_json_end(&j, err);
 }
@@ -87,15 +94,25 @@ static bool is_object(const char *text, size_t length)
     return length > 0 && *text == '{';
 }
 
-static void fail_unknown(const struct pkv_trace *t, struct pkv_err *err)
+/* A BLIS trace is two files, and this may be the wrong one. */
+static bool is_blis_header(const char *text, size_t length)
 {
-    char lines[440];
-    size_t used = 0;
-    for (size_t i = 0; i < NUM_READERS && used < sizeof lines; i++)
-        used += (size_t)snprintf(lines + used, sizeof lines - used, "%s%s %s", i ? "; " : "",
-                                 readers[i]->info.name, readers[i]->info.example);
-    pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown; first lines of "
-                "those that are read: %s", lines);
+    static const char key[] = "trace_version:";
+    return length >= sizeof key - 1 && memcmp(text, key, sizeof key - 1) == 0;
+}
+
+static void fail_unknown(const struct pkv_trace *t, const char *text, size_t length,
+                         struct pkv_err *err)
+{
+    char names[256];
+    if (is_blis_header(text, length)) {
+        pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "this is the header of a BLIS trace; "
+                    "its rows are in the CSV beside it");
+        return;
+    }
+    pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown (known: %s; "
+                "pagedkv formats shows how they look); a CSV with other columns is read by "
+                "--columns arrival=NAME,prompt=NAME,output=NAME", list_names(names, sizeof names));
 }
 
 const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text, size_t length,
@@ -118,6 +135,6 @@ const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text
         }
     }
     if (!best)
-        fail_unknown(t, err);
+        fail_unknown(t, text, length, err);
     return best;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/nearest.h"
 
 int pkv_fields_find(const char *const *words, int num_words, const char *text, size_t length)
@@ -73,4 +74,43 @@ int pkv_fields_text(struct pkv_fields *f, struct pkv_slot *slot, struct pkv_err 
     if (raw.length == 0)
         return pkv_fields_fail(f, f->at, err, "is empty; leave it out where there is none");
     return pkv_slot_set(slot, &raw, err);
+}
+
+int pkv_fields_ids(struct pkv_fields *f, struct pkv_trace *t, struct pkv_err *err)
+{
+    int more = 1;
+    if (pkv_json_enter_array(&f->j, err) < 0)
+        return -1;
+    while (more > 0) {
+        size_t num;
+        if (pkv_grow(&t->hash_ids, &t->hash_ids_capacity, t->num_hash_ids + 1,
+                     sizeof *t->hash_ids, err) < 0)
+            return -1;
+        more = pkv_json_u64_items(&f->j, t->hash_ids + t->num_hash_ids,
+                                  t->hash_ids_capacity - t->num_hash_ids, &num, err);
+        t->num_hash_ids += num;
+    }
+    return more;
+}
+
+int pkv_fields_read(struct pkv_fields *f, int (*take)(void *ctx, int field, struct pkv_err *err),
+                    void *ctx, struct pkv_err *err)
+{
+    int more;
+    if (pkv_json_enter_object(&f->j, err) < 0)
+        return -1;
+    while ((more = pkv_fields_next(f, err)) > 0)
+        if (take(ctx, f->at, err) < 0)
+            return -1;
+    return more;
+}
+
+int pkv_fields_need(const struct pkv_fields *f, uint32_t required, uint32_t column,
+                    struct pkv_err *err)
+{
+    for (int i = 0; i < f->num_words; i++)
+        if (required & ~f->seen & PKV_FIELD_BIT(i))
+            return pkv_json_fail_at(&f->j, column, err, "this %s has no %s",
+                                    column > 1 ? "request" : "row", f->words[i]);
+    return 0;
 }

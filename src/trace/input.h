@@ -40,6 +40,7 @@ struct pkv_lines {
     char *buffer;               /* owned */
     size_t capacity, begin, end;
     bool at_end;                /* the input gave all it had */
+    bool has_crlf, has_bom, has_open_end;   /* of the lines given: see struct pkv_trace_notes */
     const char *kept;           /* line put back; NULL = none */
     size_t kept_length;
 };

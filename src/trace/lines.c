@@ -78,11 +78,16 @@ int pkv_lines_next(struct pkv_lines *l, const char **out_text, size_t *out_lengt
     if (!end)
         return 0;
     const char *text = l->buffer + l->begin;
-    l->begin = (size_t)(end - l->buffer) + (end < l->buffer + l->end);
-    if (end > text && end[-1] == '\r')
+    l->has_open_end = end == l->buffer + l->end;
+    l->begin = (size_t)(end - l->buffer) + !l->has_open_end;
+    if (end > text && end[-1] == '\r') {
+        l->has_crlf = true;
         end--;
-    if (l->number == 0 && end - text >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+    }
+    if (l->number == 0 && end - text >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        l->has_bom = true;
         text += 3;
+    }
     l->number++;
     *out_text = text;
     *out_length = (size_t)(end - text);

@@ -50,8 +50,8 @@ static int add_range(struct pkv_trace *t, uint64_t first, uint64_t count, struct
     while (count > 0) {
         uint64_t room = (UINT64_C(1) << 32) - (uint32_t)first;
         uint64_t part = count < room ? count : room;
-        if (pkv_row_add_span(t, pkv_origin(PKV_ORIGIN_TOKEN, first >> 32), (uint32_t)first,
-                             (uint32_t)part, err) < 0)
+        struct pkv_trace_text of = {PKV_ORIGIN_TOKEN, first >> 32, NULL};
+        if (pkv_row_add_span(t, of, (uint32_t)first, (uint32_t)part, err) < 0)
             return -1;
         first += part;
         count -= part;
@@ -97,10 +97,11 @@ static int read_prompt(struct found *f, struct pkv_err *err)
     return more;
 }
 
-static int read_field(struct found *f, enum field field, struct pkv_err *err)
+static int read_field(void *ctx, int at, struct pkv_err *err)
 {
+    struct found *f = ctx;
     struct pkv_json *j = &f->fields.j;
-    switch (field) {
+    switch ((enum field)at) {
     case F_ID:           return pkv_fields_text(&f->fields, &f->trace->id, err);
     case F_CACHE_SALT:   return pkv_fields_text(&f->fields, &f->trace->salt, err);
     case F_ARRIVAL_STEP: return pkv_json_u64(j, MAX_STEP, &f->arrival_step, err);
@@ -117,20 +118,15 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
 
 static int read_fields(struct found *f, struct pkv_err *err)
 {
-    int more;
-    if (pkv_json_enter_object(&f->fields.j, err) < 0)
+    if (pkv_fields_read(&f->fields, read_field, f, err) < 0)
         return -1;
-    while ((more = pkv_fields_next(&f->fields, err)) > 0)
-        if (read_field(f, (enum field)f->fields.at, err) < 0)
-            return -1;
-    return more < 0 ? -1 : pkv_json_end(&f->fields.j, err);
+    return pkv_json_end(&f->fields.j, err);
 }
 
 static int check_fields(const struct found *f, uint32_t required, struct pkv_err *err)
 {
-    for (int i = 0; i < NUM_FIELDS; i++)
-        if (required & ~f->fields.seen & BIT(i))
-            return pkv_json_fail_at(&f->fields.j, 1, err, "this row has no %s", words[i]);
+    if (pkv_fields_need(&f->fields, required, 1, err) < 0)
+        return -1;
     if (f->arrival_step == 0)
         return pkv_fields_fail(&f->fields, F_ARRIVAL_STEP, err, "is 0; steps begin at 1");
     if (f->max_tokens == 0)
@@ -158,7 +154,7 @@ static int read_request(struct found *f, uint32_t own_fields, struct pkv_err *er
         spec->abort_ns = (int64_t)f->abort_step * PKV_NS_PER_MS;
     spec->num_output_tokens = spec->max_tokens = (uint32_t)f->max_tokens;
     if (pkv_fields_has(&f->fields, F_CACHE_SALT))
-        spec->content.root = pkv_content_root(t->salt.text, NULL);
+        spec->content.root = pkv_content_root(t->texts.given.salt = t->salt.text, NULL);
     f->row->arrival_column = f->fields.column[F_ARRIVAL_STEP];
     t->notes.has_prompts = true;
     return PKV_ROW_GIVEN;
@@ -226,7 +222,7 @@ static int rate(const struct pkv_reader *reader, const struct pkv_field *keys, s
 const struct pkv_reader pkv_reader_tokens = {
     .info = {"tokens", "JSON lines: id, arrival_step, prompt as ranges of token ids, max_tokens",
              "loads recorded with a real scheduler",
-             "{\"id\": \"a\", \"arrival_step\": 1, \"prompt\": [[7, 3]], \"max_tokens\": 2}"},
+             "{\"id\": \"a\", \"arrival_step\": 1, \"prompt\": [[7, 3]], ...}"},
     .rate = rate, .read = read_tokens,
 };
 const struct pkv_reader pkv_reader_joined = {

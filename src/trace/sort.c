@@ -9,12 +9,11 @@
 #include "base/alloc.h"
 #include "trace/trace_private.h"
 
-#define NO_TEXT SIZE_MAX
-
 struct kept {
     struct pkv_request_spec spec;
     size_t number;               /* order of adding, for ties */
-    size_t first_span, id, tenant;
+    size_t first_span;
+    size_t id, tenant, session, salt, adapter;   /* in text; PKV_NO_TEXT = none */
 };
 
 struct pkv_sorted {
@@ -22,6 +21,9 @@ struct pkv_sorted {
     size_t num_rows, rows_capacity, next;
     struct pkv_span *spans;      /* [num_spans] owned */
     size_t num_spans, spans_capacity;
+    struct pkv_trace_text *of;   /* [num_spans] owned; what they are of, where that is kept */
+    size_t *of_name;             /* [num_spans] owned; their names in text */
+    size_t of_capacity, of_name_capacity;
     char *text;                  /* [text_length] owned; texts with their NUL */
     size_t text_length, text_capacity;
 };
@@ -37,13 +39,15 @@ void pkv_sorted_destroy(struct pkv_sorted *s)
         return;
     pkv_free(s->rows);
     pkv_free(s->spans);
+    pkv_free(s->of);
+    pkv_free(s->of_name);
     pkv_free(s->text);
     pkv_free(s);
 }
 
 static int keep_text(struct pkv_sorted *s, const char *text, size_t *out, struct pkv_err *err)
 {
-    *out = NO_TEXT;
+    *out = PKV_NO_TEXT;
     if (!text)
         return 0;
     size_t size = strlen(text) + 1;
@@ -55,7 +59,25 @@ static int keep_text(struct pkv_sorted *s, const char *text, size_t *out, struct
     return 0;
 }
 
-int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec, struct pkv_err *err)
+static int keep_texts(struct pkv_sorted *s, struct kept *row, const struct pkv_trace_texts *texts,
+                      size_t num, struct pkv_err *err)
+{
+    if (pkv_grow(&s->of, &s->of_capacity, s->num_spans + num, sizeof *s->of, err) < 0 ||
+        pkv_grow(&s->of_name, &s->of_name_capacity, s->num_spans + num, sizeof *s->of_name,
+                 err) < 0)
+        return -1;
+    for (size_t i = 0; i < num; i++) {
+        s->of[s->num_spans + i] = texts->spans[i];
+        if (keep_text(s, texts->spans[i].name, &s->of_name[s->num_spans + i], err) < 0)
+            return -1;
+    }
+    if (keep_text(s, texts->salt, &row->salt, err) < 0)
+        return -1;
+    return keep_text(s, texts->adapter, &row->adapter, err);
+}
+
+int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec,
+                   const struct pkv_trace_texts *texts, struct pkv_err *err)
 {
     size_t num = spec->content.num_prompt_spans;
     if (pkv_grow(&s->rows, &s->rows_capacity, s->num_rows + 1, sizeof *s->rows, err) < 0 ||
@@ -64,7 +86,9 @@ int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec, st
     struct kept *row = &s->rows[s->num_rows];
     *row = (struct kept){.spec = *spec, .number = s->num_rows, .first_span = s->num_spans};
     if (keep_text(s, spec->id, &row->id, err) < 0 ||
-        keep_text(s, spec->tenant, &row->tenant, err) < 0)
+        keep_text(s, spec->tenant, &row->tenant, err) < 0 ||
+        keep_text(s, spec->session, &row->session, err) < 0 ||
+        (texts && keep_texts(s, row, texts, num, err) < 0))
         return -1;
     memcpy(s->spans + s->num_spans, spec->content.prompt, num * sizeof *s->spans);
     s->num_spans += num;
@@ -86,14 +110,27 @@ void pkv_sorted_order(struct pkv_sorted *s)
         qsort(s->rows, s->num_rows, sizeof *s->rows, by_arrival);
 }
 
-bool pkv_sorted_next(struct pkv_sorted *s, struct pkv_request_spec *out)
+static const char *text_at(const struct pkv_sorted *s, size_t at)
+{
+    return at == PKV_NO_TEXT ? NULL : s->text + at;
+}
+
+bool pkv_sorted_next(struct pkv_sorted *s, struct pkv_request_spec *out,
+                     struct pkv_row_texts *texts)
 {
     if (s->next == s->num_rows)
         return false;
     const struct kept *row = &s->rows[s->next++];
     *out = row->spec;
     out->content.prompt = s->spans + row->first_span;
-    out->id = row->id == NO_TEXT ? NULL : s->text + row->id;
-    out->tenant = row->tenant == NO_TEXT ? NULL : s->text + row->tenant;
+    out->id = text_at(s, row->id);
+    out->tenant = text_at(s, row->tenant);
+    out->session = text_at(s, row->session);
+    if (!s->of)
+        return true;
+    for (size_t i = row->first_span; i < row->first_span + out->content.num_prompt_spans; i++)
+        s->of[i].name = text_at(s, s->of_name[i]);
+    texts->given = (struct pkv_trace_texts){s->of + row->first_span, text_at(s, row->salt),
+                                            text_at(s, row->adapter)};
     return true;
 }

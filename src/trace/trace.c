@@ -33,9 +33,35 @@ int pkv_slot_set(struct pkv_slot *slot, const struct pkv_json_text *string, stru
     return 0;
 }
 
+int pkv_slot_set_field(struct pkv_trace *t, struct pkv_slot *slot, const struct pkv_field *field,
+                       struct pkv_err *err)
+{
+    if (memchr(field->text, '\0', field->length))
+        return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, field->column,
+                           "this text has a NUL in it");
+    if (pkv_grow(&slot->text, &slot->capacity, field->length + 1, 1, err) < 0)
+        return -1;
+    slot->text[pkv_csv_unquote(field, slot->text)] = '\0';
+    return field->length > 0;
+}
+
+int pkv_row_split(struct pkv_trace *t, const char *text, size_t length, struct pkv_err *err)
+{
+    struct pkv_csv *csv = &t->csv;
+    if (pkv_csv_split(csv, pkv_trace_path(t), t->lines.number, text, length, err) < 0)
+        return -1;
+    if (csv->num_fields != csv->num_columns)
+        return pkv_fail_at(err, pkv_trace_path(t), t->lines.number,
+                           csv->fields[csv->num_fields - 1].column,
+                           "this row has %zu fields, the header has %zu", csv->num_fields,
+                           csv->num_columns);
+    return 0;
+}
+
 void pkv_row_begin(struct pkv_trace *t, struct pkv_row *row)
 {
     t->num_spans = t->num_hash_ids = 0;
+    pkv_row_texts_clear(&t->texts);
     *row = (struct pkv_row){
         .spec = {.abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME},
     };
@@ -43,13 +69,40 @@ void pkv_row_begin(struct pkv_trace *t, struct pkv_row *row)
     row->spec.content.output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, t->num_read);
 }
 
-int pkv_row_add_span(struct pkv_trace *t, uint64_t origin, uint32_t first, uint32_t count,
-                     struct pkv_err *err)
+int pkv_row_add_span(struct pkv_trace *t, struct pkv_trace_text of, uint32_t first,
+                     uint32_t count, struct pkv_err *err)
 {
-    if (pkv_grow(&t->spans, &t->spans_capacity, t->num_spans + 1, sizeof *t->spans, err) < 0)
+    if (pkv_grow(&t->spans, &t->spans_capacity, t->num_spans + 1, sizeof *t->spans, err) < 0 ||
+        (t->options.keep_texts && pkv_row_texts_add(&t->texts, &of, err) < 0))
         return -1;
-    t->spans[t->num_spans++] = (struct pkv_span){origin, first, count};
+    t->spans[t->num_spans++] = (struct pkv_span){pkv_origin(of.kind, of.number), first, count};
     return 0;
+}
+
+int pkv_row_add_own(struct pkv_trace *t, uint32_t first, uint32_t count, struct pkv_err *err)
+{
+    return pkv_row_add_span(t, (struct pkv_trace_text){PKV_ORIGIN_OWN, t->num_read, NULL}, first,
+                            count, err);
+}
+
+uint64_t pkv_row_want_ids(const struct pkv_trace *t, uint64_t length)
+{
+    uint64_t block = t->options.hash_block_size;
+    return (length + block - 1) / block;
+}
+
+int pkv_row_add_hash_ids(struct pkv_trace *t, uint64_t length, struct pkv_err *err)
+{
+    uint64_t block = t->options.hash_block_size, left = length;
+    t->notes.ids_padded += t->num_hash_ids != pkv_row_want_ids(t, length) ? 1 : 0;
+    for (size_t i = 0; i < t->num_hash_ids && left > 0; i++) {
+        uint64_t count = left < block ? left : block;
+        struct pkv_trace_text of = {PKV_ORIGIN_HASH_ID, t->hash_ids[i], NULL};
+        if (pkv_row_add_span(t, of, 0, (uint32_t)count, err) < 0)
+            return -1;
+        left -= count;
+    }
+    return left == 0 ? 0 : pkv_row_add_own(t, 0, (uint32_t)left, err);
 }
 
 void pkv_row_end(struct pkv_trace *t, struct pkv_row *row)
@@ -68,8 +121,6 @@ static int set_options(struct pkv_trace *t, const struct pkv_trace_options *opti
     struct pkv_trace_options *o = &t->options;
     if (options)
         *o = *options;
-    if (!o->hash_block_size)
-        o->hash_block_size = DEFAULT_HASH_BLOCK_SIZE;
     if (!o->speedup_num)
         o->speedup_num = 1;
     if (!o->speedup_den)
@@ -79,6 +130,24 @@ static int set_options(struct pkv_trace *t, const struct pkv_trace_options *opti
                         "range: both numbers may be at most %" PRIu64, o->speedup_num,
                         o->speedup_den, MAX_SPEEDUP_TERM);
     return 0;
+}
+
+/* The reader that the options ask for; NULL = the content tells, or an error. */
+static const struct pkv_reader *named_reader(const struct pkv_trace_options *o,
+                                             struct pkv_err *err)
+{
+    const struct pkv_reader *reader = o->columns ? &pkv_reader_csv : NULL;
+    if (o->format && !(reader = pkv_detect_by_name(o->format, err)))
+        return NULL;
+    if (o->columns && reader != &pkv_reader_csv)
+        pkv_fail(err, PKV_ERR_INPUT, "format '%s' has columns of its own; columns are for any "
+                 "other CSV (format csv)", o->format);
+    else if (!o->columns && reader == &pkv_reader_csv)
+        pkv_fail(err, PKV_ERR_INPUT, "format 'csv' needs to be told its columns: "
+                 "arrival=NAME,prompt=NAME,output=NAME");
+    else
+        return reader;
+    return NULL;
 }
 
 /* Find the reader by the first line, and let it see the header. */
@@ -94,7 +163,11 @@ static int begin(struct pkv_trace *t, const struct pkv_reader *reader, struct pk
     if (!reader && !(reader = pkv_detect_reader(t, text, length, err)))
         return -1;
     t->reader = reader;
+    t->has_dates = reader->has_dates;
     t->notes.format = reader->info.name;
+    if (!t->options.hash_block_size)
+        t->options.hash_block_size =
+            reader->hash_block_size ? reader->hash_block_size : DEFAULT_HASH_BLOCK_SIZE;
     if (!reader->has_header) {
         pkv_lines_put_back(&t->lines, text, length);
         return 0;
@@ -115,9 +188,9 @@ static struct pkv_trace *open_trace(struct pkv_input *input, const struct pkv_re
     t->input = input;
     pkv_lines_init(&t->lines, input);
     t->last_arrival_ns = INT64_MIN;
+    bool is_named = options && (options->format || options->columns);
     if (set_options(t, options, err) == 0 &&
-        (!t->options.format || (reader = pkv_detect_by_name(t->options.format, err))) &&
-        begin(t, reader, err) == 0)
+        (!is_named || (reader = named_reader(&t->options, err))) && begin(t, reader, err) == 0)
         return t;
     pkv_trace_close(t);
     return NULL;
@@ -143,7 +216,8 @@ struct pkv_trace *pkv_trace_open_joined(const char *requests_path, const char *t
 {
     struct pkv_trace_options outer = options ? *options : (struct pkv_trace_options){0};
     struct pkv_trace_options inner = {.hash_block_size = tokens_per_hash_id, .format = "mooncake"};
-    outer.format = NULL;
+    outer.format = outer.columns = NULL;
+    outer.keep_texts = false;
     struct pkv_trace *t = open_trace(pkv_input_open(requests_path, err), &pkv_reader_joined,
                                      &outer, err);
     if (!t)
@@ -161,6 +235,8 @@ void pkv_trace_close(struct pkv_trace *t)
         return;
     pkv_trace_close(t->prompts);
     pkv_sorted_destroy(t->sorted);
+    if (t->reader && t->reader->finish)
+        t->reader->finish(t->state);
     pkv_csv_finish(&t->csv);
     pkv_lines_finish(&t->lines);
     pkv_input_close(t->input);
@@ -170,13 +246,26 @@ void pkv_trace_close(struct pkv_trace *t)
     pkv_free(t->tenant.text);
     pkv_free(t->salt.text);
     pkv_free(t->adapter.text);
+    pkv_free(t->session.text);
     pkv_free(t->scratch.text);
+    pkv_row_texts_free(&t->texts);
     pkv_free(t);
 }
 
 const struct pkv_trace_notes *pkv_trace_notes(const struct pkv_trace *t)
 {
     return &t->notes;
+}
+
+const struct pkv_trace_options *pkv_trace_options(const struct pkv_trace *t)
+{
+    return &t->options;
+}
+
+const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *t)
+{
+    PKV_ASSERT(t->options.keep_texts);
+    return &t->texts.given;
 }
 
 static bool is_blank(const char *text, size_t length)
@@ -218,12 +307,31 @@ static int note_time(struct pkv_trace *t, const struct pkv_row *row, struct pkv_
 {
     int64_t arrival_ns = row->spec.arrival_ns;
     bool is_first = t->last_arrival_ns == INT64_MIN;
-    if (t->reader->has_dates && (is_first || arrival_ns < t->base_ns))
+    if (t->has_dates && (is_first || arrival_ns < t->base_ns))
         t->base_ns = arrival_ns;
     if (!t->options.sort && arrival_ns < t->last_arrival_ns)
         return out_of_order(t, row, err);
     t->last_arrival_ns = arrival_ns;
     return 0;
+}
+
+/* Rows that need the end of another are only for those who can wait for it. */
+static int check_session(struct pkv_trace *t, const struct pkv_row *row, struct pkv_err *err)
+{
+    if (t->options.sessions || (!row->spec.follows && !row->prev_column))
+        return 0;
+    return pkv_fail_at(err, pkv_trace_path(t), t->lines.number,
+                       row->spec.follows ? row->arrival_column : row->prev_column,
+                       "%s the former row of its session, which is not supported by this version",
+                       row->spec.follows ? "this row comes after" : "this prompt contains");
+}
+
+/* What the lines were like, as far as they were read. */
+static void note_lines(struct pkv_trace *t)
+{
+    t->notes.has_crlf = t->lines.has_crlf;
+    t->notes.has_bom = t->lines.has_bom;
+    t->notes.has_open_end = t->lines.has_open_end;
 }
 
 /* The next row of the file, in its order: 1, 0, -1. Lines without a character are no rows. */
@@ -233,11 +341,13 @@ static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *er
     size_t length;
     int more;
     while ((more = pkv_lines_next(&t->lines, &text, &length, err)) > 0) {
-        if (is_blank(text, length))
+        if (is_blank(text, length)) {
+            t->notes.blank_lines++;
             continue;
+        }
         pkv_row_begin(t, row);
         int kind = t->reader->read(t, text, length, row, err);
-        if (kind < 0 || note_time(t, row, err) < 0)
+        if (kind < 0 || check_session(t, row, err) < 0 || note_time(t, row, err) < 0)
             return -1;
         if (kind == PKV_ROW_NO_OUTPUT) {
             t->notes.skipped_no_output++;
@@ -245,10 +355,13 @@ static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *er
         }
         if (!row->spec.content.prompt)
             pkv_row_end(t, row);
+        pkv_row_texts_end(&t->texts);
         t->notes.rows_own_text += is_own_text(t, &row->spec) ? 1 : 0;
         t->notes.rows_read = ++t->num_read;
+        note_lines(t);
         return 1;
     }
+    note_lines(t);
     return more;
 }
 
@@ -260,7 +373,8 @@ static int read_all_sorted(struct pkv_trace *t, struct pkv_err *err)
     if (!t->sorted)
         return -1;
     while ((more = read_row(t, &row, err)) > 0)
-        if (pkv_sorted_add(t->sorted, &row.spec, err) < 0)
+        if (pkv_sorted_add(t->sorted, &row.spec,
+                           t->options.keep_texts ? &t->texts.given : NULL, err) < 0)
             return -1;
     pkv_sorted_order(t->sorted);
     return more;
@@ -273,7 +387,7 @@ static int next_in_order(struct pkv_trace *t, struct pkv_request_spec *out, stru
     if (t->options.sort) {
         if (!t->sorted && read_all_sorted(t, err) < 0)
             return -1;
-        return pkv_sorted_next(t->sorted, out);
+        return pkv_sorted_next(t->sorted, out, &t->texts);
     }
     int more = read_row(t, &row, err);
     if (more <= 0)
@@ -310,7 +424,8 @@ static int set_times(struct pkv_trace *t, struct pkv_request_spec *spec, struct 
 {
     uint64_t num = t->options.speedup_num, den = t->options.speedup_den;
     if (!rebase(&spec->arrival_ns, t->base_ns) || !divide(&spec->arrival_ns, num, den) ||
-        !divide(&spec->abort_ns, num, den) || !divide(&spec->deadline_ns, num, den))
+        !divide(&spec->abort_ns, num, den) || !divide(&spec->deadline_ns, num, den) ||
+        !divide(&spec->delay_ns, num, den))
         return pkv_fail_at(err, pkv_trace_path(t), t->options.sort ? 0 : t->lines.number, 0,
                            "a time of this row comes out beyond %" PRId64 " ns", INT64_MAX);
     return 0;

@@ -27,7 +27,19 @@ struct pkv_slot {
 struct pkv_row {
     struct pkv_request_spec spec;
     uint32_t arrival_column;     /* for the sentence about rows out of order */
+    uint32_t prev_column;        /* of the text of the session's former row; 0 = has none */
 };
+
+/* What the spans of a row are of; names stand in one text, since it moves as it grows. */
+struct pkv_row_texts {
+    struct pkv_trace_texts given;          /* what the caller sees; spans are those below */
+    struct pkv_trace_text *spans;          /* [num] owned */
+    size_t *name_at;                       /* [num] owned; PKV_NO_TEXT = none */
+    size_t num, spans_capacity, name_at_capacity;
+    char *names;                           /* [names_length] owned */
+    size_t names_length, names_capacity;
+};
+#define PKV_NO_TEXT SIZE_MAX
 
 enum pkv_row_kind { PKV_ROW_GIVEN, PKV_ROW_NO_OUTPUT };   /* a reader's answer; -1 = error */
 
@@ -35,19 +47,28 @@ struct pkv_reader {
     struct pkv_trace_format info;
     bool has_header;             /* CSV: the first line names the columns */
     bool has_dates;              /* arrivals are dates: the first row's becomes 0 */
-    const struct pkv_csv_layout *layout;   /* CSV only */
+    uint32_t hash_block_size;    /* tokens of a hash id; 0 = 512 */
+    const struct pkv_csv_layout *layout;   /* CSV only; NULL = made from the options */
     /* How sure this is the format of the first line (0 = not at all). keys: names of the columns or
      * of the fields of the first row. */
     int (*rate)(const struct pkv_reader *reader, const struct pkv_field *keys, size_t num_keys);
     int (*begin)(struct pkv_trace *trace, struct pkv_err *err);   /* with the header split in csv */
     int (*read)(struct pkv_trace *trace, const char *text, size_t length, struct pkv_row *out,
                 struct pkv_err *err);
+    void (*finish)(void *state);           /* frees trace->state; NULL = there is none */
 };
 extern const struct pkv_reader pkv_reader_native;
 extern const struct pkv_reader pkv_reader_mooncake;
+extern const struct pkv_reader pkv_reader_dynamo;
 extern const struct pkv_reader pkv_reader_azure;
 extern const struct pkv_reader pkv_reader_burstgpt;
+extern const struct pkv_reader pkv_reader_vidur;
+extern const struct pkv_reader pkv_reader_splitwise;
+extern const struct pkv_reader pkv_reader_blis;
+extern const struct pkv_reader pkv_reader_llmservingsim;
+extern const struct pkv_reader pkv_reader_bailian;
 extern const struct pkv_reader pkv_reader_tokens;
+extern const struct pkv_reader pkv_reader_csv;      /* found by that columns are given */
 extern const struct pkv_reader pkv_reader_joined;   /* not listed: needs a second trace */
 
 struct pkv_sorted;               /* sort.c: rows kept to be given in time order */
@@ -63,8 +84,10 @@ struct pkv_trace {
     struct pkv_request_spec prompts_spec;
     struct pkv_sorted *sorted;   /* owned; under options.sort, once all rows are read */
     struct pkv_csv csv;
+    void *state;                 /* owned; the reader's own */
     uint64_t num_read;           /* rows read and not left out */
     int64_t last_arrival_ns, base_ns;
+    bool has_dates;
     bool ended;
     struct pkv_err failure;      /* what ended it; given again on every later call */
     /* The row at hand. */
@@ -72,25 +95,49 @@ struct pkv_trace {
     size_t num_spans, spans_capacity;
     uint64_t *hash_ids;          /* owned */
     size_t num_hash_ids, hash_ids_capacity;
-    struct pkv_slot id, tenant, salt, adapter, scratch;
+    struct pkv_slot id, tenant, salt, adapter, session, scratch;
+    /* The same under options.keep_texts: what each span is of. */
+    struct pkv_row_texts texts;
 };
 
 /* For readers. */
 const char *pkv_trace_path(const struct pkv_trace *trace);
 int pkv_slot_set(struct pkv_slot *slot, const struct pkv_json_text *string, struct pkv_err *err);
+/* A CSV field: 1; 0 when it is empty; -1 = PKV_ERR_MEMORY, or a NUL, with its place. */
+int pkv_slot_set_field(struct pkv_trace *trace, struct pkv_slot *slot,
+                       const struct pkv_field *field, struct pkv_err *err);
+/* Split a row of a CSV; another number of fields than the header has is an error. */
+int pkv_row_split(struct pkv_trace *trace, const char *text, size_t length, struct pkv_err *err);
 /* Begin a row: no spans, nothing given, max_tokens and times unset. */
 void pkv_row_begin(struct pkv_trace *trace, struct pkv_row *row);
-int pkv_row_add_span(struct pkv_trace *trace, uint64_t origin, uint32_t first, uint32_t count,
-                     struct pkv_err *err);
+int pkv_row_add_span(struct pkv_trace *trace, struct pkv_trace_text of, uint32_t first,
+                     uint32_t count, struct pkv_err *err);
+/* The same from the row's own text. */
+int pkv_row_add_own(struct pkv_trace *trace, uint32_t first, uint32_t count, struct pkv_err *err);
+/* The first `length` tokens as blocks of the row's hash ids, the last one partly filled. Their
+ * number, which the caller has checked by pkv_row_want_ids(), may be wrong under lenient_ids: it is
+ * mended, and counted. */
+int pkv_row_add_hash_ids(struct pkv_trace *trace, uint64_t length, struct pkv_err *err);
+uint64_t pkv_row_want_ids(const struct pkv_trace *trace, uint64_t length);
 /* Point the spec to the spans and fill in the number of prompt tokens. */
 void pkv_row_end(struct pkv_trace *trace, struct pkv_row *row);
 
 /* sort.c */
 struct pkv_sorted *pkv_sorted_create(struct pkv_err *err);
 void pkv_sorted_destroy(struct pkv_sorted *sorted);
+/* texts NULL = none are kept. */
 int pkv_sorted_add(struct pkv_sorted *sorted, const struct pkv_request_spec *spec,
-                   struct pkv_err *err);
+                   const struct pkv_trace_texts *texts, struct pkv_err *err);
 void pkv_sorted_order(struct pkv_sorted *sorted);   /* by arrival, ties by order of adding */
-bool pkv_sorted_next(struct pkv_sorted *sorted, struct pkv_request_spec *out);
+bool pkv_sorted_next(struct pkv_sorted *sorted, struct pkv_request_spec *out,
+                     struct pkv_row_texts *texts);
+
+/* row_texts.c */
+int pkv_row_texts_add(struct pkv_row_texts *texts, const struct pkv_trace_text *of,
+                      struct pkv_err *err);
+/* Point the names of all spans to where they stand now. */
+void pkv_row_texts_end(struct pkv_row_texts *texts);
+void pkv_row_texts_clear(struct pkv_row_texts *texts);
+void pkv_row_texts_free(struct pkv_row_texts *texts);
 
 #endif
