@@ -157,6 +157,33 @@ START_TEST(the_most_it_holds_counts_what_is_ahead)
 }
 END_TEST
 
+/* Window 4, blocks of 4, three of them, chunks of 8, and nobody is given up. The first decodes and lacks a
+ * block; the second lets block 0 go, but its next chunk takes two. So nothing is computed in this step,
+ * and the next one is another all the same: the first has its block. */
+START_TEST(a_step_that_gives_back_changes_something)
+{
+    struct pkv_sched_config config = window_config(4, 4);
+    const struct pkv_plan *plan;
+    struct pkv_sched *sched;
+
+    config.num_blocks = 3;
+    config.long_prefill_token_threshold = 8;
+    config.oversized = PKV_OVERSIZED_WAIT;
+    set(&config, PKV_CHOICE_PREEMPT, "never");
+    set(&config, PKV_CHOICE_ADMIT, "first_chunk");
+    sched = make_sched(&config);
+    add(sched, 0, 4, 3, 0);
+    add(sched, 1, 24, 3, 0);
+    ck_assert_uint_eq(step(sched)->num_tokens, 4 + 8);
+    plan = step(sched);
+    ck_assert_uint_eq(plan->num_tokens, 0);
+    ck_assert_uint_eq(num_used(sched), 2);
+    ck_assert(!plan->changed_nothing);
+    ck_assert_uint_eq(step(sched)->num_tokens, 1);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* Full attention and a window of 8, blocks of 4, three drafts looked ahead for, all of them wrong. P = 11.
  *   1  11 positions, blocks for 14: 4 and 4
  *   2  4 more, blocks for 18: 5 and 5; block 0 is out of the window. Three are given back: 12 positions,
@@ -212,6 +239,7 @@ int main(void)
     tcase_add_test(tests, a_chunk_in_flight_keeps_what_it_looks_at);
     tcase_add_test(tests, who_is_given_up_flies_no_more);
     tcase_add_test(tests, the_most_it_holds_counts_what_is_ahead);
+    tcase_add_test(tests, a_step_that_gives_back_changes_something);
     tcase_add_test(tests, wrong_drafts_leave_their_blocks_to_every_group);
     tcase_add_test(tests, eagle_is_refused_beside_windows);
     suite_add_tcase(suite, tests);

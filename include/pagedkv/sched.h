@@ -175,7 +175,7 @@ struct pkv_plan {
     struct pkv_request_ref refused;  /* who was refused; it may be gone by now */
     uint64_t refused_number;         /* in the plan of that number */
     uint64_t refused_need_blocks;
-    bool changed_nothing;            /* nothing scheduled, nothing preempted */
+    bool changed_nothing;            /* nothing scheduled or preempted, no block given back */
     bool left_steady;                /* those who were steady are spelled out from this step on */
     /* written by commit: whose last token this was, in scheduling order */
     struct pkv_request **finished;

@@ -98,6 +98,7 @@ struct pkv_sched {
     struct remembered remembered;
     struct latch latch;
     uint64_t num_passes_before;           /* when the plan at hand was begun */
+    uint32_t num_free_before;             /* the same, of blocks */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;

@@ -29,6 +29,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
     s->budget = s->max_budget;
     s->view.step = plan->number;
     s->num_passes_before = s->view.num_passes;
+    s->num_free_before = pkv_cache_num_free(s->cache);
     pkv_cache_clear_evicted(s->cache);
     sched_update_view(s);
     return plan;
@@ -88,7 +89,9 @@ static void settle(struct pkv_sched *s, struct pkv_plan *plan)
     count_survivors(s, plan);
     for (size_t i = 0; i < plan->num_entries; i++)
         plan->entries[i].ref.request->num_recomputed_tokens += plan->entries[i].num_recomputed;
-    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0;
+    /* One that could not grow may have given back what left its window, for another to take. */
+    plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0 &&
+                            pkv_cache_num_free(s->cache) == s->num_free_before;
     flight_take_off(s, plan);
     steady_settle(s);
     s->num_out++;

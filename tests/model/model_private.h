@@ -91,7 +91,7 @@ struct model {
     size_t num_preempted, num_aborted, num_finished, num_rejected;
     uint32_t *evicted;               /* [num_evicted], owned */
     size_t num_evicted;
-    uint32_t free_sched;
+    uint32_t free_before, free_sched;    /* when the step began, when it was scheduled */
     uint64_t num_generated;
     int64_t num_passes;              /* over a queue that was not shut */
     enum pkv_limit limit;

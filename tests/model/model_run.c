@@ -283,11 +283,11 @@ static int64_t duration(const struct model *m)
            row->context_tokens * t->per_context_token_ns;
 }
 
-/* Somebody waits, and nothing was scheduled or given up: the same would happen until somebody comes
+/* Somebody waits, and nothing was scheduled, given up or let out of a window: the same would happen until somebody comes
  * or goes. */
 static bool is_idle(const struct model *m)
 {
-    return m->num_entries == 0 && m->num_preempted == 0 &&
+    return m->num_entries == 0 && m->num_preempted == 0 && m->free_sched == m->free_before &&
            (!m->landing.exists || m->landing.num_entries == 0) &&
            (m->waiting != NULL || m->running != NULL);
 }

@@ -360,6 +360,7 @@ void model_schedule(struct model *m)
     uint32_t budget = m->config.max_num_batched_tokens;
     bool looked;
 
+    m->free_before = model_count_free(m);
     m->lesson.decoded = false;
     if (m->config.mix == MODEL_MIX_MIXED) {
         m->lesson.decoded = true;
