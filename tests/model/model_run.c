@@ -283,8 +283,8 @@ static int64_t duration(const struct model *m)
            row->context_tokens * t->per_context_token_ns;
 }
 
-/* Somebody waits, and nothing was scheduled, given up or let out of a window: the same would happen until somebody comes
- * or goes. */
+/* Somebody waits, and nothing was scheduled, given up or let out of a window: the same would happen until
+ * somebody comes or goes. */
 static bool is_idle(const struct model *m)
 {
     return m->num_entries == 0 && m->num_preempted == 0 && m->free_sched == m->free_before &&
