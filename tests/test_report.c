@@ -1,6 +1,7 @@
 /*
  * test_report.c - the terminal summary: its sentences, and plots of series made by hand.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,11 +130,32 @@ START_TEST(the_figures_that_matter_are_said)
     expect_has(text, "preset vllm; at most 8 sequences and 512 tokens a step\n");
     expect_has(text, "1,200 arrived, 1,190 completed, 10 rejected\n");
     expect_lacks(text, "unfinished");
-    expect_has(text, "64 steps in 64.0 ms; 18.7 requests/s, 14,063 output tokens/s\n");
+    expect_has(text, "64 steps in 64.0 ms; 18.75 requests/s, 14,063 output tokens/s\n");
     expect_has(text, "25.0 % of prompt tokens (1,250 of 5,000)\n");
     expect_has(text, "77; 12.5 % of scheduled tokens were computed again (500)\n");
     expect_has(text, "61.3 % of the pool held on average, 100.0 % at most; 50.0 % filled\n");
     pkv_report_free(text);
+}
+END_TEST
+
+/* Rounded, with four digits that matter. */
+START_TEST(rates_below_each_other_can_be_told_apart)
+{
+    static const struct { double rate; const char *said; } known[] = {
+        {1.0177, "1.018"}, {1.0196, "1.020"}, {1, "1.000"}, {8.1759, "8.176"}, {18.78, "18.78"},
+        {7.4, "7.400"}, {9.9996, "10.00"}, {99.996, "100.0"}, {467.94, "467.9"}, {999.96, "1,000"},
+        {0.71334, "0.7133"}, {0.99996, "1.000"}, {0.0021342, "0.002134"}, {0, "0"}};
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char said[64];
+        summary.requests_per_s = summary.output_tokens_per_s = known[i].rate;
+        snprintf(said, sizeof said, " %s requests/s, %s output tokens/s\n", known[i].said, known[i].said);
+        char *text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
+        expect_has(text, said);
+        pkv_report_free(text);
+    }
 }
 END_TEST
 
@@ -224,6 +246,12 @@ START_TEST(a_run_that_got_stuck_says_why)
     expect_has(text, "2 unfinished\n");
     expect_has(text, "The run could not go on\n"
                      "diagnosis   request big needs 66 blocks, the pool has 50\n");
+    expect_lacks(text, "try next");
+    pkv_report_free(text);
+    summary.engine.is_deadlock = true;
+    text = report(&scenario, &summary, NUM_POINTS, NULL, 180, false, false);
+    expect_has(text, "try next    a rule that gives somebody up (preempt: newest), or admit: "
+                     "reserve_max, under which nobody who runs ever lacks a block\n");
     pkv_report_free(text);
 }
 END_TEST
@@ -266,11 +294,14 @@ START_TEST(what_was_rejected_is_told_with_its_reason)
                      "100\n");
     expect_has(text, "900 output; prompts of the rejected not counted\n");
     expect_lacks(text, "room for what was rejected");    /* 10 of 1,200 */
+    expect_lacks(text, "NOTHING RAN");
     pkv_report_free(text);
     summary.makespan_ns = 0;
     summary.engine.completed = 0;
     summary.engine.rejected = 1200;
     text = report(&scenario, &summary, 0, NULL, 100, false, false);
+    ck_assert_ptr_eq(strstr(text, "NOTHING RAN: every request was rejected, as it could never run\n"),
+                     text);
     expect_has(text, "\ntry next    room for what was rejected: needs 366 blocks, the pool has 100\n");
     pkv_report_free(text);
 }
@@ -385,24 +416,70 @@ START_TEST(a_budget_is_only_advised_where_it_helps)
 }
 END_TEST
 
+static struct pkv_scenario scenario_with(const char *admit, const char *preempt, double watermark)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+
+    pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ADMIT, pkv_policy_find(PKV_CHOICE_ADMIT, admit));
+    pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_PREEMPT,
+                     pkv_policy_find(PKV_CHOICE_PREEMPT, preempt));
+    scenario.sched.watermark = watermark;
+    return scenario;
+}
+
+/* To let in more is advised where nobody was preempted, and somebody could be. */
 START_TEST(a_refusal_names_the_rule_that_applies)
 {
     static const struct { const char *admit; double watermark; const char *label, *next; } rules[] = {
-        {"whole_prompt", 0, "gate: its", "try next    a larger pool"},
+        {"whole_prompt", 0, "gate: its", "try next    a larger pool (num_blocks): there was no room for"},
         {"whole_prompt", 0.1, "gate and watermark: ", "try next    a smaller watermark"},
         {"first_chunk", 0.1, "watermark: ", "try next    a smaller watermark"},
         {"reserve_max", 0, "reserve: ", "try next    admit: whole_prompt"},
         {"static_batch", 0, "static batch: ", "try next    admit: reserve_max"},
         {"ratio", 0, "ratio: ", "try next    a smaller max_tokens"}};
-    struct pkv_scenario scenario = fixed_scenario();
+    static const char more[] = "try next    a larger pool (num_blocks): to let in more makes more "
+                               "preemptions, and there were 77\n";
+    static const char stuck[] = "try next    a larger pool (num_blocks): to let in more may end stuck, as "
+                                "nobody is given up (preempt: never)\n";
+    static const char least[] = "try next    a smaller max_tokens, or a larger pool (num_blocks): what "
+                                "reserves less may run out of blocks\n";
     struct pkv_summary summary = plain_summary();
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ADMIT,
-                         pkv_policy_find(PKV_CHOICE_ADMIT, rules[i].admit));
-        scenario.sched.watermark = rules[i].watermark;
-        expect_next(&scenario, &summary, rules[i].label, rules[i].next);
+        bool reserves = strcmp(rules[i].admit, "reserve_max") == 0;
+        bool is_static = strcmp(rules[i].admit, "static_batch") == 0;
+        struct pkv_scenario some = scenario_with(rules[i].admit, "newest", rules[i].watermark);
+        struct pkv_scenario never = scenario_with(rules[i].admit, "never", rules[i].watermark);
+        summary.engine.preemptions = 0;
+        expect_next(&some, &summary, rules[i].label, rules[i].next);
+        expect_next(&never, &summary, rules[i].label, is_static ? rules[i].next : reserves ? least : stuck);
+        summary.engine.preemptions = 77;
+        expect_next(&some, &summary, rules[i].label, is_static ? rules[i].next : reserves ? least : more);
     }
+}
+END_TEST
+
+/* 8 sequences, 100 blocks: with 88 held at most a ninth one of 11 fits, with 89 it does not. */
+START_TEST(more_sequences_are_only_advised_where_one_more_fits)
+{
+    static const char next[] = "try next    a larger max_num_seqs: there were blocks left\n";
+    struct pkv_scenario some = scenario_with("whole_prompt", "newest", 0);
+    struct pkv_scenario never = scenario_with("whole_prompt", "never", 0);
+    struct pkv_scenario reserve = scenario_with("reserve_max", "never", 0);
+    struct pkv_summary summary = plain_summary();
+
+    memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+    summary.limit_frac[PKV_LIMIT_SEQS] = 1;
+    summary.engine.preemptions = 0;
+    summary.peak_used_blocks = 88;
+    expect_next(&some, &summary, "sequences: all 8 places taken", next);
+    expect_next(&never, &summary, "sequences: ", NULL);
+    expect_next(&reserve, &summary, "sequences: ", next);
+    summary.engine.preemptions = 1;
+    expect_next(&some, &summary, "sequences: ", NULL);
+    summary.engine.preemptions = 0;
+    summary.peak_used_blocks = 89;
+    expect_next(&some, &summary, "sequences: ", NULL);
 }
 END_TEST
 
@@ -555,6 +632,7 @@ int main(void)
     TCase *next = tcase_create("next");
 
     tcase_add_test(words, the_figures_that_matter_are_said);
+    tcase_add_test(words, rates_below_each_other_can_be_told_apart);
     tcase_add_test(words, latencies_are_counted_in_steps_when_a_step_is_fixed);
     tcase_add_test(words, the_largest_cause_stands_first);
     tcase_add_test(words, what_differs_from_the_preset_is_named);
@@ -568,6 +646,7 @@ int main(void)
     tcase_add_test(next, thrash_stands_above_every_cause);
     tcase_add_test(next, a_budget_is_only_advised_where_it_helps);
     tcase_add_test(next, a_refusal_names_the_rule_that_applies);
+    tcase_add_test(next, more_sequences_are_only_advised_where_one_more_fits);
     tcase_add_test(next, small_causes_are_not_hidden);
     tcase_add_test(words, every_failed_allocation_is_told);
     tcase_add_test(plots, a_plot_shows_every_stretch);

@@ -120,6 +120,7 @@ static const struct man_fact compare[] = {
     {"preemptions", "in the whole run"},
     {"recomputed_frac", "share of the scheduled tokens that had been computed before"},
     {"makespan_ns", "from the first arrival to the end of the last step"},
+    {"requests_per_s", "completed requests over the makespan"},
     {"output_tokens_per_s", "over the makespan"},
     {"good_frac", "share of the requests within the targets; only with targets"},
     {"good_requests_per_s", "the same over the makespan"},

@@ -218,6 +218,12 @@ static enum cli_exit say_interrupted(const struct session *s)
     return CLI_UNFINISHED;
 }
 
+/* Does the summary, which has it too, stand right above on the same screen? */
+static bool has_shown_diagnosis(const struct session *s)
+{
+    return !s->options->quiet && cli_is_all_on_terminal();
+}
+
 static enum cli_exit say_outcome(const struct session *s)
 {
     switch (pkv_engine_figures(s->engine)->outcome) {
@@ -225,7 +231,8 @@ static enum cli_exit say_outcome(const struct session *s)
         return was_cut_short(s) ? say_interrupted(s) : CLI_DONE;
     case PKV_OUTCOME_STUCK:
     case PKV_OUTCOME_LIVELOCK:
-        cli_complain("%s", pkv_engine_figures(s->engine)->diagnosis);
+        if (!has_shown_diagnosis(s))
+            cli_complain("%s", pkv_engine_figures(s->engine)->diagnosis);
         return CLI_UNFINISHED;
     case PKV_OUTCOME_INTERRUPTED:
     case PKV_OUTCOME_MAX_STEPS:

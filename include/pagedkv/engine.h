@@ -166,6 +166,8 @@ struct pkv_engine_figures {
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions;
     struct pkv_cache_figures cache;
+    bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
+                                           * preempt: never nobody is given up */
     char diagnosis[1024];                 /* one or more sentences when stuck or in a livelock */
 };
 

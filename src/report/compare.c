@@ -62,6 +62,7 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put(out, FIGURE_PREEMPTIONS, (double)e->preemptions);
     put_share(out, FIGURE_RECOMPUTED, e->recomputed_tokens, e->scheduled_tokens);
     put(out, FIGURE_MAKESPAN, (double)s->makespan_ns);
+    put(out, FIGURE_REQUESTS, s->requests_per_s);
     put(out, FIGURE_OUTPUT, s->output_tokens_per_s);
     put_goodput(out, s);
     put_mean(out, FIGURE_TTFT_MEAN, &s->ttft);

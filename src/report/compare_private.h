@@ -33,6 +33,7 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_PREEMPTIONS, "preemptions", "preemptions", UNIT_COUNT, BETTER_LOWER)        \
     X(FIGURE_RECOMPUTED, "recomputed_frac", "recomputed", UNIT_SHARE, BETTER_LOWER)      \
     X(FIGURE_MAKESPAN, "makespan_ns", "makespan", UNIT_NS, BETTER_LOWER)                 \
+    X(FIGURE_REQUESTS, "requests_per_s", "requests/s", UNIT_RATE, BETTER_HIGHER)         \
     X(FIGURE_OUTPUT, "output_tokens_per_s", "output tok/s", UNIT_RATE, BETTER_HIGHER)    \
     X(FIGURE_GOOD, "good_frac", "within targets", UNIT_SHARE, BETTER_HIGHER)             \
     X(FIGURE_GOODPUT, "good_requests_per_s", "goodput req/s", UNIT_RATE, BETTER_HIGHER)  \

@@ -260,6 +260,8 @@ static const char *unfinished(enum pkv_outcome outcome)
 static void add_warning(struct page *p, const struct pkv_engine_figures *e)
 {
     const char *text = unfinished(e->outcome);
+    if (!text && e->arrived > 0 && e->rejected == e->arrived)
+        text = "NOTHING RAN: every request was rejected, as it could never run";
     if (!text)
         return;
     page_ink(p, INK_PREEMPTED);
