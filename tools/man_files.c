@@ -131,6 +131,7 @@ static const struct man_fact compare[] = {
     {"e2e_mean_ms", "arrival to last token"},
     {"e2e_p99_ms", "99th percentile of it"},
     {"queue_p99_ms", "arrival to first admission, 99th percentile"},
+    {"running_mean", "requests running at once, weighted by time"},
     {"used_frac", "share of blocks held, weighted by time"},
     {"slot_use_frac", "share of all positions of the pool that are stored, weighted by time"},
     {"hit_frac", "share of the tokens looked up at first admissions that were found"},

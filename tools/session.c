@@ -212,8 +212,8 @@ static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
     bool has_files = s->kept && s->options->dir != NULL;
-    cli_complain("interrupted after %llu steps%s%s", (unsigned long long)f->num_steps,
-                 has_files ? "; what was done until then is kept in " : "",
+    cli_complain("interrupted after %llu step%s%s%s", (unsigned long long)f->num_steps,
+                 f->num_steps == 1 ? "" : "s", has_files ? "; what was done until then is kept in " : "",
                  has_files ? s->options->dir : "");
     return CLI_UNFINISHED;
 }

@@ -58,6 +58,7 @@ static const struct pkv_preset_setting mc_sf[] = {
     {"preempt", "newest"}, {"on_preempt", "recompute"}, {"requeue", "front"},           \
     {"grow", "one_by_one"}, {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"},   \
     {"cache", "blocks"}, {"kv.prefix_cache", "false"}, {"watermark", "0"},              \
+    {"unhashed_free", "head"}, {"blocked_prefill", "stop"}, {"priority_victim", "vllm"}, \
     {"oversized", "reject"}
 
 static const struct pkv_preset_setting orca_max[] = {ORCA_CHOICES, {"layout", "contiguous_max"}};

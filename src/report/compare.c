@@ -72,6 +72,7 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put_mean(out, FIGURE_E2E_MEAN, &s->e2e);
     put_p99(out, FIGURE_E2E_P99, &s->e2e);
     put_p99(out, FIGURE_QUEUE_P99, &s->queue);
+    put(out, FIGURE_RUNNING, s->mean_running);
     put(out, FIGURE_USED, s->mean_used_frac);
     put(out, FIGURE_SLOT_USE, s->mean_slot_use_frac);
     put_share(out, FIGURE_HIT, e->hit_tokens, e->queried_tokens);

@@ -43,6 +43,7 @@ static void add_amount(struct pkv_text *t, const struct pkv_compare *c, enum fig
 {
     switch (unit) {
     case UNIT_COUNT: add_count(t, value);                  break;
+    case UNIT_MEAN:  add_fixed(t, value, 1);               break;
     case UNIT_SHARE: add_fixed(t, value * 100.0, 2);
                      pkv_text_add(t, " %");                break;
     case UNIT_RATE:  add_rate(t, value);                   break;
