@@ -41,9 +41,7 @@ struct pkv_summary plain_summary(void)
                        [PKV_LIMIT_BLOCKS] = 0.2, [PKV_LIMIT_GATE] = 0.6}};
 }
 
-/* Free blocks fall from 100 to 37 and then stay, waiting peaks once in stretch 40, 3 are running
- * throughout, and stretches 0 and 63 have 1 and 4 preemptions. */
-static void fill_series(struct pkv_series_point *points)
+void fill_series(struct pkv_series_point *points)
 {
     for (int64_t i = 0; i < NUM_POINTS; i++) {
         int64_t free = i < 63 ? 100 - i : 37;

@@ -15,6 +15,9 @@
 struct pkv_scenario fixed_scenario(void);
 /* 64 steps, 1,200 requests, 77 preemptions; the gate kept the first in line for 60 % of the time. */
 struct pkv_summary plain_summary(void);
+/* [NUM_POINTS]: free blocks fall from 100 to 37 and then stay, waiting peaks once in stretch 40, 3 are
+ * running throughout, and stretches 0 and 63 have 1 and 4 preemptions. */
+void fill_series(struct pkv_series_point *points);
 /* To be freed with pkv_report_free(). */
 char *report(const struct pkv_scenario *scenario, const struct pkv_summary *summary, size_t num_points,
              const struct pkv_trace_notes *notes, unsigned width, bool utf8, bool colour);
