@@ -67,10 +67,10 @@ START_TEST(json_by_hand)
 }
 END_TEST
 
-/* A pool of two blocks of 4 tokens rejects what a pool of eight completes. */
+/* A pool of two blocks of 4 tokens rejects what pools of eight and nine complete. */
 START_TEST(lost_and_gained)
 {
-    struct pkv_grid *grid = grid_of(SMALL "vary: {kv.num_blocks: [8, 2, 8]}\n");
+    struct pkv_grid *grid = grid_of(SMALL "vary: {kv.num_blocks: [8, 2, 9]}\n");
     struct pkv_compare *c = compare_of(grid, 2, 1);
     struct cell cells[3];
 

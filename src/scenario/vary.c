@@ -96,7 +96,6 @@ static bool is_same(const struct node *a, const struct node *b)
     return !x && !y;
 }
 
-/* Two configurations that are the same would only look like a result. */
 static int fail_same(const struct node *axis, const struct node *value, struct pkv_err *err)
 {
     struct pkv_text text = { .text = NULL };
@@ -108,6 +107,20 @@ static int fail_same(const struct node *axis, const struct node *value, struct p
     return -1;
 }
 
+/* Two configurations that are the same would only look like a result. A grid that is too large is
+ * refused for that. */
+static int check_differ(const struct node *axis, struct pkv_err *err)
+{
+    size_t num = 0;
+
+    for (const struct node *value = axis->children; value; value = value->next, num++)
+        for (const struct node *before = axis->children; before != value && num <= PKV_GRID_MAX;
+             before = before->next)
+            if (is_same(before, value))
+                return fail_same(axis, value, err);
+    return 0;
+}
+
 static int check_axis(const struct node *axis, struct pkv_err *err)
 {
     if (axis->kind != NODE_LIST)
@@ -115,14 +128,10 @@ static int check_axis(const struct node *axis, struct pkv_err *err)
                          axis->key);
     if (!axis->children)
         return node_fail(axis, err, "vary: %.80s: the list of values is empty", axis->key);
-    for (const struct node *value = axis->children; value; value = value->next) {
+    for (const struct node *value = axis->children; value; value = value->next)
         if (check_value(axis, value, err) < 0)
             return -1;
-        for (const struct node *before = axis->children; before != value; before = before->next)
-            if (is_same(before, value))
-                return fail_same(axis, value, err);
-    }
-    return 0;
+    return check_differ(axis, err);
 }
 
 int value_read_vary(const struct value *v, struct pkv_err *err)
