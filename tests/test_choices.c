@@ -232,8 +232,10 @@ START_TEST(never_ends_stuck_and_says_so)
     ck_assert_uint_eq(run.figures.preemptions, 0);
     ck_assert_uint_eq(run.figures.output_tokens, 2 * 17);
     ck_assert_uint_eq(run.num_steps, 18);
-    ck_assert_ptr_nonnull(strstr(run.figures.diagnosis, "request 0 can never go on"));
+    ck_assert_ptr_nonnull(strstr(run.figures.diagnosis, "nobody is given up (preempt: never), and each of "
+                                 "the 2 requests that run lacks a block to go on: of 4 blocks 0 are free"));
     ck_assert_ptr_nonnull(strstr(run.figures.diagnosis, "request 1 (2)"));
+    ck_assert(run.figures.is_deadlock);
 }
 END_TEST
 

@@ -67,10 +67,10 @@ START_TEST(json_by_hand)
 }
 END_TEST
 
-/* A pool of two blocks of 4 tokens rejects what a pool of eight completes. */
+/* A pool of two blocks of 4 tokens rejects what pools of eight and nine complete. */
 START_TEST(lost_and_gained)
 {
-    struct pkv_grid *grid = grid_of(SMALL "vary: {kv.num_blocks: [8, 2, 8]}\n");
+    struct pkv_grid *grid = grid_of(SMALL "vary: {kv.num_blocks: [8, 2, 9]}\n");
     struct pkv_compare *c = compare_of(grid, 2, 1);
     struct cell cells[3];
 
@@ -447,9 +447,10 @@ START_TEST(table_by_hand)
 
     expect_has(text, "Slow steps\ncompared    3 configurations on the same traffic\n");
     expect_has(text, "   1  step_time.ms=2\n   2  step_time.ms=1\n   3  step_time.ms=4\n");
-    expect_has(text, "   1  12.0 ms               500");
-    expect_has(text, "   2   6.0 ms  -50.0 % *  1,000 +100.0 % *");
-    expect_has(text, "   3  24.0 ms +100.0 %      250  -50.0 %");
+    /* One request of 6 tokens in 12, 6, and 24 ms. */
+    expect_has(text, "   1  12.0 ms             83.33             500.0 ");
+    expect_has(text, "   2   6.0 ms  -50.0 % *  166.7 +100.0 % *  1,000 +100.0 % *");
+    expect_has(text, "   3  24.0 ms +100.0 %    41.67  -50.0 %    250.0  -50.0 %");
     expect_has(text, "\n   *  the best, or all that are; none where a worse one prints the same\n"
                      "\nRequests against");
     ck_assert_ptr_null(strstr(text, "~"));
@@ -480,8 +481,10 @@ START_TEST(latencies_in_steps)
 
     expect_has(text, "            latencies are counted in steps of 2.0 ms\n");
     expect_has(text, "ttft mean, steps");
-    expect_has(text, "  4                 7\n");
-    expect_has(text, "  1 -75.0 % *       1 -85.7 % *\n");
+    expect_has(text, "  83.33             500.0             4\n");
+    expect_has(text, "   1  7        ");
+    expect_has(text, "  1 -75.0 % *\n");
+    expect_has(text, "   2  1 -85.7 % *  ");
     expect_has(text, "with the median of the change in\nsteps\n");
     expect_has(text, "   2  1 by 6               0                    1 ");
     expect_has(json, "\"ttft_mean_ms\": {\"value\": 8,");

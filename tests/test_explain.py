@@ -272,7 +272,8 @@ class Worst(ExplainCase):
         self.run_case(HEAD_OF_LINE + ((30, 16, 4), (40, 16, 4)), 10, ids="ABCDE")
         text = self.done("explain", "out", "--worst", "10").stdout
         self.assertEqual(text, (
-            "Late: time to the end over the run's median a token, which is 1 step (2\nrequests)\n"
+            "Late: time from arrival to end, waiting included, divided by the output tokens\n"
+            "and held against the run's median of that, 1 step (2 requests)\n"
             "  B         late by 19 steps: waited 19 steps (blocks: 8 blocks needed, 5 free)\n"
             "  C         late by 19 steps: waited 19 steps, 19 steps of it behind B (blocks: 8 blocks "
             "needed, 5 free)\n"))
@@ -290,6 +291,14 @@ class Worst(ExplainCase):
         self.assertEqual(data["requests"][0]["cause"], "preempted 1 time, last for A, away for 5 steps "
                          "(blocks: 3 blocks needed, 1 free); 32 tokens computed again")
 
+    def test_gave_itself_up(self):
+        """A keeps its 3 of 4 blocks for 10 steps; B, which fills the fourth, lacks one in step 1."""
+        self.run_case(((0, 33, 10), (0, 16, 5)), 4)
+        data = json.loads(self.done("explain", "out", "--worst", "5", "--json").stdout)
+        self.assertEqual([r["id"] for r in data["requests"]], ["B"])
+        self.assertTrue(data["requests"][0]["cause"].startswith(
+            "preempted 1 time, last when short of a block itself, away for "), data)
+
     def test_nothing(self):
         self.run_case(((0, 16, 2),), 4)
         self.assertIn("nothing to ask about", self.done("explain", "out", "--worst", "3").stdout)
@@ -306,7 +315,10 @@ class Errors(ExplainCase):
         self.refused("at most 100", "out", "--worst", "101")
 
     def test_unknown_id(self):
-        self.refused(r"\Aout/requests.csv: has no request 'nobody'", "out", "nobody")
+        self.refused(r"\Aout/requests.csv: has no request 'nobody'; --worst", "out", "nobody")
+        self.run_case(TWINS, 4, ids=("long", "short"))
+        for given in ("lon", "logn"):
+            self.refused(f"has no request '{given}'; the nearest is 'long'; --worst", "out", given)
 
     def test_missing(self):
         self.refused(r"\Anowhere/events.jsonl: .*explain reads the directory", "nowhere", "A")

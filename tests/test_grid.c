@@ -1,6 +1,7 @@
 /*
  * test_grid.c - grids of configurations: their order, what wins, and every kind of wrong one.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,8 @@ static const struct { const char *text; unsigned line, column; const char *words
     { MINIMAL, 0, 0, "nothing to vary" },
     { MINIMAL "vary: {}\n", 0, 0, "nothing to vary" },
     { MINIMAL "vary:\n  kv.num_blocks: [1, 0]\n", 4, 22, "kv.num_blocks: 0 is below 1" },
+    { MINIMAL "vary:\n  kv.num_blocks: [10, 20, 10]\n", 4, 27, "the value 10 is there twice" },
+    { MINIMAL "vary:\n  scheduler.watermark: [0.1, 0.10]\n", 4, 30, "the value 0.10 is there twice" },
     { MINIMAL "vary: {kv.num_blocks: [5], kv.num_gpu_blocks: [6]}\n", 3, 28, "exclude each other" },
     { MINIMAL "vary: {scheduler.max_overtakes: [1]}\n", 3, 8, "is a parameter of on_blocked" },
     { MINIMAL "vary: {step_time.ms: [1]}\n", 3, 8, "has no meaning while step_time.model" },
@@ -166,10 +169,10 @@ START_TEST(a_grid_has_an_end)
     char text[1024] = MINIMAL "vary:\n  kv.num_blocks: [", *second = NULL;
     struct pkv_err err = {0};
 
-    for (int i = 0; i < 70; i++)
-        strcat(text, i ? ",8" : "8");
+    for (int i = 1; i <= 70; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), i > 1 ? ",%d" : "%d", i);
     second = strdup(strchr(text, '['));
-    strcat(text, "]\n  kv.block_size: ");
+    strcat(text, "]\n  scheduler.max_num_seqs: ");
     strcat(text, second);
     strcat(text, "]\n");
     free(second);

@@ -28,6 +28,10 @@ static const struct {
     {"least_p", "", "; the nearest is 'least_preempted'"},
     {"lest-lost", "", "; the nearest is 'least_lost'"},  /* two edits of three */
     {"fat", "", "; the nearest is 'fit'"},
+    {"fti", "", "; the nearest is 'fit'"},               /* neighbours swapped are one edit */
+    {"enwest", "", "; the nearest is 'newest'"},
+    {"odlset", "", "; the nearest is 'oldest'"},         /* two swaps of two edits */
+    {"tfi", "", ""},                                     /* from one end to the other they are two */
     {"fa", "", ""},                                      /* no edit is allowed to two letters */
     {"neweost", "--", "; the nearest is --newest"},
     {"random", "", ""},

@@ -230,8 +230,10 @@ class Quickstart(ProgramCase):
             with open(os.path.join(root, name), "w", encoding="utf-8") as file:
                 file.write(text)
             os.chmod(os.path.join(root, name), 0o755)
-        shown = subprocess.run([os.path.join(root, "tools", "quickstart")], cwd=self.folder,
-                               capture_output=True, text=True, timeout=60, check=True).stdout
+        ran = subprocess.run([os.path.join(root, "tools", "quickstart")], cwd=self.folder,
+                             capture_output=True, text=True, timeout=60, check=True)
+        shown = ran.stdout
+        self.assertEqual(ran.stderr, "")
         line = shown.splitlines()[-1]
         self.assertIn("\nrun replay\n", shown)
         for paste, folder in ((line, "/"), ('export PATH="$PWD/build/tools:$PATH"', root)):
@@ -240,6 +242,23 @@ class Quickstart(ProgramCase):
             self.assertEqual(ran.stdout, "run help\n")
         with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
             self.assertIn("\n    " + paste + "\n", file.read())
+
+
+    def test_first_time(self):
+        """It says what takes so long, in one line that is not part of what the README shows."""
+        os.makedirs(self.path("tools"))
+        shutil.copy(os.path.join(SOURCE_ROOT, "tools", "quickstart"), self.path("tools"))
+        build = "#!/bin/sh\nmkdir -p build/tools\nprintf '#!/bin/sh\\necho run $1\\n' >build/tools/pagedkv\n" \
+                "chmod +x build/tools/pagedkv\n"
+        for name, text in (("tools/install-deps", "#!/bin/sh\n"), ("tools/build", build),
+                           ("tools/meson-path", "meson=tools/build\n")):
+            self.write(name, text)
+            os.chmod(self.path(name), 0o755)
+        for said in ("quickstart: installs what is missing and builds in build/; this takes a moment\n", ""):
+            ran = subprocess.run([self.path("tools", "quickstart")], capture_output=True, text=True,
+                                 timeout=60, check=True)
+            self.assertEqual(ran.stderr, said)
+            self.assertTrue(ran.stdout.startswith("$ build/tools/pagedkv replay "))
 
 
 class Listings(ProgramCase):
@@ -260,6 +279,25 @@ class Listings(ProgramCase):
             self.assertIn(" ".join(said.split()), flowing)
             for param in row["params"]:
                 self.assertRegex(text, rf"(?m)^ {{{longest + 4}}}{param['name']} \(")
+
+    def test_one(self):
+        """By its name; the others are left out."""
+        rows = json.loads(self.done("policies", "preempt", "--json").stdout)
+        self.assertEqual({row["choice"] for row in rows}, {"preempt"})
+        self.assertIn("newest", {row["name"] for row in rows})
+        self.assertTrue(self.done("policies", "preempt").stdout.startswith("preempt: "))
+        self.assertNotIn("whole_prompt", self.done("policies", "preempt").stdout)
+        for command, name, other in (("presets", "orca-max", "vllm"), ("formats", "azure", "native")):
+            rows = json.loads(self.done(command, name, "--json").stdout)
+            self.assertEqual([row["name"] for row in rows], [name])
+            text = self.done(command, name).stdout
+            self.assertTrue(text.startswith(name + " "), text)
+            self.assertNotIn(f"\n{other} ", text)
+        for command, given, near in (("policies", "premept", "preempt"), ("presets", "vlm", "vllm"),
+                                     ("formats", "azrue", "azure")):
+            result = self.call(command, given)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"'{given}'; the nearest is '{near}'", result.stderr)
 
     def test_width(self):
         """Lines are broken at the width of the terminal, 80 columns in a pipe, never over 100; what goes
@@ -405,8 +443,19 @@ class WrongUse(Refused):
                             ("--prset", "--preset")):
             self.wrong("replay", "trace.jsonl", given, says=f"option {given}; the nearest is {near} ")
         self.wrong("replay", "trace.jsonl", "--colour", says=r"option --colour \(see")
+        self.wrong("run", "scenario.yaml", "--set", "scheduler.premept=newest",
+                   says="the nearest is 'scheduler.preempt'|the nearest is scheduler.preempt")
+        self.wrong("run", "scenario.yaml", "--set", "scheduler.order=lmp", says="the nearest is 'lpm'")
         self.wrong("help", "explian", says="unknown command 'explian'; the nearest is 'explain'")
         self.wrong("xyz", says=r"unknown command 'xyz' \(see")
+
+    def test_options_of_other_commands(self):
+        for flag, says in (("--num-blocks", "replay, here say --set kv.num_blocks=N "),
+                           ("--no-prefix-cache", "replay, here say --set kv.prefix_cache=false "),
+                           ("--jobs", r"compare \(see")):
+            self.wrong("run", "scenario.yaml", flag,
+                       says=f"unknown option {flag}; it is one of pagedkv {says}")
+        self.wrong("diff", "a", "b", "--set", "x", says=r"unknown option --set; .* pagedkv run \(see")
 
     def test_options_of_later_versions(self):
         for flag in LATER_FLAGS:
@@ -535,7 +584,13 @@ class WrongInput(Refused):
         self.scenario('{"kv": 1}\n{"kv": 2}\n', "2:1: a second value begins here")
 
     def test_trace_for_a_scenario(self):
-        self.wrong("run", "trace.jsonl", says=r"\Atrace\.jsonl: is a trace \(native\).*pagedkv replay")
+        for command in ("run", "compare"):
+            self.wrong(command, "trace.jsonl",
+                       says=r"\Atrace\.jsonl: is a trace \(native\).*pagedkv replay")
+
+    def test_scenario_for_a_trace(self):
+        for flags in (("replay", "scenario.yaml", "--num-blocks", "8"), ("waste", "scenario.yaml")):
+            self.wrong(*flags, says=r"\Ascenario\.yaml: is a scenario, not a trace: use pagedkv run\n")
 
     def test_a_pipe_is_read_once(self):
         """A broken scenario from a pipe, which has nothing more to give for a second look."""
@@ -680,6 +735,24 @@ class Runs(ProgramCase):
         self.assertIn("rejected    3 could never run; the longest: needs 5 blocks, the pool has 1\n",
                       text)
         self.assertIn("try next    room for what was rejected", text)
+        self.assertTrue(text.startswith("NOTHING RAN: every request was rejected"), text)
+
+    def test_plain_presets(self):
+        """Nothing is told to differ from a preset where nothing does."""
+        def once(pairs):
+            self.assertEqual(len(pairs), len(dict(pairs)), pairs)
+            return dict(pairs)
+        for preset in json.loads(self.done("presets", "--json").stdout, object_pairs_hook=once):
+            text = self.done("replay", "trace.jsonl", "--num-blocks", "64", "--max-model-len", "64",
+                             "--preset", preset["name"]).stdout
+            self.assertIn(f"\nscheduler   preset {preset['name']}; at most 256 sequences and", text)
+
+    def test_step_time_in_words(self):
+        for law, said in (("affine:20,0,0,0", "20.0 ms"),
+                          ("affine:20,0,0.05,0", "20.0 ms + 50.0 us a decode"),
+                          ("affine:10,0.025,0,0", "the larger of 10.0 ms and 25.0 us a prefill token")):
+            self.assertIn(f"\nstep time   {said}\n",
+                          self.done("run", "scenario.yaml", "--set", f"step_time={law}").stdout)
 
     def test_no_files(self):
         before = sorted(os.listdir(self.folder))
@@ -884,6 +957,26 @@ class Unfinished(ProgramCase):
         run.communicate(timeout=60)
         self.assertEqual(run.returncode, 3)
         os.close(master)
+
+    def test_diagnosis_once(self):
+        """A terminal shows the summary, which has it, and errors."""
+        self.write("trace.jsonl", TRACE)
+        for quiet in (False, True):
+            master, slave = pty.openpty()
+            run = subprocess.Popen([self.program, "replay", "trace.jsonl", "--num-blocks", "1",
+                                    "--block-size", "4", "--set", "scheduler.oversized=wait",
+                                    *(["-q"] if quiet else [])],
+                                   cwd=self.folder, stdout=slave, stderr=slave, stdin=subprocess.DEVNULL)
+            os.close(slave)
+            text = b""
+            try:
+                while part := os.read(master, 4096):
+                    text += part
+            except OSError:      # Linux says so when the other side is closed
+                pass
+            os.close(master)
+            self.assertEqual(run.wait(timeout=60), 3)
+            self.assertEqual(" ".join(text.decode().split()).count("can never go on"), 1)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
     def test_full_stdout(self):

@@ -29,6 +29,11 @@ def mean_ms(values):
     return sum(values) / len(values) / 1e6
 
 
+def minutes(ns):
+    seconds = round(ns / 1e9)
+    return f"{seconds // 60} min {seconds % 60} s"
+
+
 class Scenarios(ScenarioCase):
     def waits_ms(self, priority):
         return [int(row["first_token_ns"]) - int(row["arrival_ns"])
@@ -172,11 +177,11 @@ class Scenarios(ScenarioCase):
         self.say(name, f"{thrash['preemptions']} preemptions",
                  f"{thrash['tokens']['recomputed'] / 1e6:.1f} million tokens computed again",
                  f"{gate['tokens']['scheduled'] / 1e6:.1f} million are needed",
-                 f"done after {gate['makespan_ns'] / 1e9:.0f} s",
-                 f"done after {thrash['makespan_ns'] / 1e9:.0f} s",
-                 f"after {gate['latency_ms']['ttft']['mean'] / 1e3:.1f} s on average",
-                 f"first tokens after {thrash['latency_ms']['ttft']['mean'] / 1e3:.0f} s",
-                 f"4 preemptions, {cached['makespan_ns'] / 1e9:.0f} s")
+                 f"done after {minutes(gate['makespan_ns'])}",
+                 f"done after {minutes(thrash['makespan_ns'])}",
+                 f"after {gate['latency_ms']['ttft']['mean'] / 1e3:.2f} s on average",
+                 f"first tokens after {minutes(1e6 * thrash['latency_ms']['ttft']['mean'])}",
+                 f"4 preemptions, {minutes(cached['makespan_ns'])}")
 
     def test_sample(self):
         name = "sample.yaml"
@@ -273,7 +278,7 @@ class Scenarios(ScenarioCase):
         last_arrival = max(int(r["arrival_ns"]) for r in self.rows("out", "requests.csv"))
         self.assertTrue(all(int(r["admitted_ns"]) > last_arrival for r in alone[0]))
         text = lambda value: f"{waits[value][0]:.1f} s and {waits[value][1]:.1f} s"
-        self.say(name, f"request 22, waits {longest:.1f} s for a place, {share:.0f} % of the run",
+        self.say(name, f"request 22, waits {longest:.2f} s for a place, {share:.0f} % of the run",
                  f"the 48 wait {waits[0][0]:.1f} s on average, the others {waits[0][1]:.1f} s.",
                  f"aging_tokens 1: {text(1)}; 4: {text(4)}; 16: {text(16)},",
                  f"first served gives ({text('fcfs')})", f"average wait is {means.pop()} s")

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "mistaken.h"
 #include "outdir.h"
 #include "session.h"
 #include "terminal.h"
@@ -218,6 +219,8 @@ static enum cli_exit go(const struct values *v, const char *path)
                                           v->varies.num, &err);
     if (grid != NULL)
         compare = run_all(v, grid, &err);
+    else
+        cli_fail_scenario(path, "replay", &err);
     if (compare == NULL || write_files(compare, v->session.dir, &err) < 0) {
         status = cli_report(&err);
     } else {

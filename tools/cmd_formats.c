@@ -7,12 +7,14 @@
 
 static const struct cli_option options[] = {CLI_LISTING_OPTIONS};
 
-static void write_json(struct pkv_text *out)
+static void write_json(struct pkv_text *out, const char *only)
 {
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
-    for (size_t i = 0; i < num; i++) {
-        pkv_text_add(out, i > 0 ? ",\n  {" : "[\n  {");
+    for (size_t i = 0, before = 0; i < num; i++) {
+        if (!cli_is_listed(list[i]->name, only))
+            continue;
+        pkv_text_add(out, before++ > 0 ? ",\n  {" : "[\n  {");
         cli_json_pair(out, "name", list[i]->name);
         pkv_text_add(out, ", ");
         cli_json_pair(out, "summary", list[i]->summary);
@@ -25,19 +27,29 @@ static void write_json(struct pkv_text *out)
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_text(struct pkv_text *out)
+static void write_text(struct pkv_text *out, const char *only)
 {
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
     for (size_t i = 0; i < num; i++) {
+        if (!cli_is_listed(list[i]->name, only))
+            continue;
         cli_list_item(out, 0, 13, list[i]->name, list[i]->summary, list[i]->source);
         pkv_text_fmt(out, "%15s%s\n", "", list[i]->example);
     }
 }
 
+static const char *name_at(size_t i)
+{
+    size_t num;
+    const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
+    return i < num ? list[i]->name : NULL;
+}
+
 static enum cli_exit run(int argc, char **argv)
 {
-    return cli_list(&cli_formats, argc, argv, write_json, write_text);
+    static const struct cli_listing listing = {"format", name_at, write_json, write_text};
+    return cli_list(&cli_formats, argc, argv, &listing);
 }
 
 const struct cli_command cli_formats = {
@@ -46,7 +58,8 @@ const struct cli_command cli_formats = {
     .description =
         "Lists the trace formats. Which one a file has is found by its content, or said by "
         "--format; .gz, .zst and .xz are unpacked by content, too.",
-    .examples = "pagedkv formats\npagedkv formats --json\n",
+    .examples = "pagedkv formats\npagedkv formats azure\npagedkv formats --json\n",
+    .arguments = {{"NAME", "only this format", true}},
     .options = options,
     .num_options = sizeof options / sizeof *options,
     .run = run,

@@ -10,11 +10,13 @@
 
 static const struct cli_option options[] = {CLI_LISTING_OPTIONS};
 
-static void write_json(struct pkv_text *out)
+static void write_json(struct pkv_text *out, const char *only)
 {
-    for (size_t i = 0; i < pkv_gpu_count(); i++) {
+    for (size_t i = 0, before = 0; i < pkv_gpu_count(); i++) {
         const struct pkv_gpu *gpu = pkv_gpu_at(i);
-        pkv_text_add(out, i > 0 ? ",\n  {" : "[\n  {");
+        if (!cli_is_listed(gpu->name, only))
+            continue;
+        pkv_text_add(out, before++ > 0 ? ",\n  {" : "[\n  {");
         cli_json_pair(out, "name", gpu->name);
         pkv_text_add(out, ", ");
         cli_json_pair(out, "alias", gpu->alias);
@@ -27,11 +29,13 @@ static void write_json(struct pkv_text *out)
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_text(struct pkv_text *out)
+static void write_text(struct pkv_text *out, const char *only)
 {
     char digits[32];
     for (size_t i = 0; i < pkv_gpu_count(); i++) {
         const struct pkv_gpu *gpu = pkv_gpu_at(i);
+        if (!cli_is_listed(gpu->name, only))
+            continue;
         pkv_text_fmt(out, "%-15s", gpu->name);
         pkv_text_fmt(out, " %15s B by nvidia-smi",
                      gpu->nvml_bytes > 0 ? pkv_format_count(gpu->nvml_bytes, digits) : "?");
@@ -44,9 +48,15 @@ static void write_text(struct pkv_text *out)
     }
 }
 
+static const char *name_at(size_t i)
+{
+    return i < pkv_gpu_count() ? pkv_gpu_at(i)->name : NULL;
+}
+
 static enum cli_exit run(int argc, char **argv)
 {
-    return cli_list(&cli_gpus, argc, argv, write_json, write_text);
+    static const struct cli_listing listing = {"GPU", name_at, write_json, write_text};
+    return cli_list(&cli_gpus, argc, argv, &listing);
 }
 
 const struct cli_command cli_gpus = {
@@ -57,6 +67,7 @@ const struct cli_command cli_gpus = {
         "told, which is about half a GiB less and of which engines take their share. Neither is the "
         "size in the name. What is not known is a question mark, in JSON 0.",
     .examples = "pagedkv gpus\npagedkv gpus --json\n",
+    .arguments = {{"NAME", "only this GPU", true}},
     .options = options,
     .num_options = sizeof options / sizeof *options,
     .run = run,

@@ -21,22 +21,19 @@ static uint64_t position_bytes(const struct pkv_kv_model *model, uint64_t *out_g
     return plan.position_bytes;
 }
 
-static void write_one(struct pkv_text *out, size_t i, bool json)
+static void write_one(struct pkv_text *out, size_t i, const char *word, bool json)
 {
     const struct pkv_kv_model_info *info = pkv_kv_model_info(i);
-    char word[PKV_KV_NAME_SIZE];
     struct pkv_kv_model model;
     uint64_t growing, all;
     bool found = pkv_kv_model_find(info->name, &model);
     PKV_ASSERT(found);
-    pkv_kv_model_word(info->name, word);
     all = position_bytes(&model, &growing);
     if (!json) {
         pkv_text_fmt(out, "%-26s %7" PRIu64 " B a position at bf16, %7" PRIu64 " growing  %s%s[%s]\n",
                      word, all, growing, info->hf_id, info->hf_id[0] ? " " : "", info->source);
         return;
     }
-    pkv_text_add(out, i > 0 ? ",\n  {" : "[\n  {");
     cli_json_pair(out, "name", word);
     pkv_text_add(out, ", ");
     cli_json_pair(out, "hf_id", info->hf_id);
@@ -47,22 +44,43 @@ static void write_one(struct pkv_text *out, size_t i, bool json)
     pkv_text_add(out, "}");
 }
 
-static void write_json(struct pkv_text *out)
+static void write_json(struct pkv_text *out, const char *only)
 {
-    for (size_t i = 0; i < pkv_kv_model_count(); i++)
-        write_one(out, i, true);
+    char word[PKV_KV_NAME_SIZE];
+    for (size_t i = 0, before = 0; i < pkv_kv_model_count(); i++) {
+        pkv_kv_model_word(pkv_kv_model_info(i)->name, word);
+        if (!cli_is_listed(word, only))
+            continue;
+        pkv_text_add(out, before++ > 0 ? ",\n  {" : "[\n  {");
+        write_one(out, i, word, true);
+    }
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_text(struct pkv_text *out)
+static void write_text(struct pkv_text *out, const char *only)
 {
-    for (size_t i = 0; i < pkv_kv_model_count(); i++)
-        write_one(out, i, false);
+    char word[PKV_KV_NAME_SIZE];
+    for (size_t i = 0; i < pkv_kv_model_count(); i++) {
+        pkv_kv_model_word(pkv_kv_model_info(i)->name, word);
+        if (cli_is_listed(word, only))
+            write_one(out, i, word, false);
+    }
+}
+
+/* Good until the next call. */
+static const char *name_at(size_t i)
+{
+    static char word[PKV_KV_NAME_SIZE];
+    if (i >= pkv_kv_model_count())
+        return NULL;
+    pkv_kv_model_word(pkv_kv_model_info(i)->name, word);
+    return word;
 }
 
 static enum cli_exit run(int argc, char **argv)
 {
-    return cli_list(&cli_models, argc, argv, write_json, write_text);
+    static const struct cli_listing listing = {"model", name_at, write_json, write_text};
+    return cli_list(&cli_models, argc, argv, &listing);
 }
 
 const struct cli_command cli_models = {
@@ -73,6 +91,7 @@ const struct cli_command cli_models = {
         "lower case with '-' for spaces, or the Hugging Face id. With --json, \"verified\" is false "
         "where a part of the sizes is recalled or inferred.",
     .examples = "pagedkv models\npagedkv models --json\n",
+    .arguments = {{"NAME", "only this model", true}},
     .options = options,
     .num_options = sizeof options / sizeof *options,
     .run = run,

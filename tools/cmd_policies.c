@@ -43,13 +43,13 @@ static void write_policy_json(struct pkv_text *out, enum pkv_choice choice,
     pkv_text_add(out, "}");
 }
 
-static void write_json(struct pkv_text *out)
+static void write_json(struct pkv_text *out, const char *only)
 {
     const char *comma = "[\n";
     for (enum pkv_choice choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
         size_t num;
         const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
-        for (size_t i = 0; i < num; i++) {
+        for (size_t i = 0; i < num && cli_is_listed(pkv_choice_name(choice), only); i++) {
             pkv_text_add(out, comma);
             write_policy_json(out, choice, list[i]);
             comma = ",\n";
@@ -83,12 +83,14 @@ static unsigned widest(const struct pkv_policy_info *const *list, size_t num)
     return (unsigned)width;
 }
 
-static void write_text(struct pkv_text *out)
+static void write_text(struct pkv_text *out, const char *only)
 {
     for (enum pkv_choice choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
         size_t num;
         const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
         const char *name = pkv_choice_name(choice);
+        if (!cli_is_listed(name, only))
+            continue;
         pkv_text_fmt(out, "%s:", name);
         cli_list_rest(out, 2, (unsigned)strlen(name) + 1, pkv_choice_summary(choice));
         for (size_t i = 0; i < num; i++)
@@ -96,9 +98,15 @@ static void write_text(struct pkv_text *out)
     }
 }
 
+static const char *name_at(size_t i)
+{
+    return i < PKV_CHOICE_COUNT ? pkv_choice_name((enum pkv_choice)i) : NULL;
+}
+
 static enum cli_exit run(int argc, char **argv)
 {
-    return cli_list(&cli_policies, argc, argv, write_json, write_text);
+    static const struct cli_listing listing = {"choice", name_at, write_json, write_text};
+    return cli_list(&cli_policies, argc, argv, &listing);
 }
 
 const struct cli_command cli_policies = {
@@ -109,7 +117,8 @@ const struct cli_command cli_policies = {
         "preset vllm uses first. A policy is named in the scheduler section of a scenario "
         "(scheduler: {admit: first_chunk}) or by --set scheduler.admit=first_chunk; its "
         "parameters are keys beside it.",
-    .examples = "pagedkv policies\npagedkv policies --json\n",
+    .examples = "pagedkv policies\npagedkv policies preempt\npagedkv policies --json\n",
+    .arguments = {{"CHOICE", "only this choice, such as preempt", true}},
     .options = options,
     .num_options = sizeof options / sizeof *options,
     .run = run,

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "commands.h"
+#include "mistaken.h"
 #include "trace_options.h"
 
 #define NS_PER_MS 1000000
@@ -74,7 +75,7 @@ static int measure(const char *path, const struct values *v, struct pkv_waste *o
         return -1;
     struct pkv_trace *trace = pkv_trace_open(path, &trace_options, err);
     if (trace == NULL)
-        return -1;
+        return cli_fail_trace(path, "run", err);
     struct pkv_source source = pkv_trace_source(trace);
     int status = pkv_waste_measure(&source, &v->config, out, err);
     pkv_trace_close(trace);

@@ -3,6 +3,9 @@
  */
 #include "listing.h"
 
+#include <string.h>
+
+#include "base/nearest.h"
 #include "terminal.h"
 
 #define MAX_WIDTH 100u     /* longer lines are hard to read */
@@ -44,18 +47,40 @@ void cli_list_note(struct pkv_text *out, unsigned indent, unsigned name_width, c
     cli_list_rest(out, column + 2, column - 1, note);
 }
 
+bool cli_is_listed(const char *name, const char *only)
+{
+    return only == NULL || strcmp(name, only) == 0;
+}
+
+static enum cli_exit unknown_name(const struct cli_command *command, const struct cli_listing *listing,
+                                  const char *given)
+{
+    struct pkv_nearest nearest;
+    char hint[PKV_SUGGESTION_SIZE];
+    const char *name;
+    pkv_nearest_begin(&nearest, given);
+    for (size_t i = 0; (name = listing->name_at(i)) != NULL; i++)
+        pkv_nearest_offer(&nearest, name);
+    return cli_wrong_use(command, "there is no %s '%s'%s", listing->kind, given,
+                         pkv_nearest_say(&nearest, "", hint));
+}
+
 enum cli_exit cli_list(const struct cli_command *command, int argc, char **argv,
-                       void (*write_json)(struct pkv_text *out),
-                       void (*write_text)(struct pkv_text *out))
+                       const struct cli_listing *listing)
 {
     struct cli_listing_options values = {0};
     struct cli_args args;
     struct pkv_text text = {0};
     if (!cli_parse(command, argc, argv, &values, &args))
         return args.exit;
+    const char *only = args.num > 0 ? args.words[0] : NULL, *name = "";
+    for (size_t i = 0; only != NULL && name != NULL && strcmp(name, only) != 0; i++)
+        name = listing->name_at(i);
+    if (name == NULL)
+        return unknown_name(command, listing, only);
     if (values.json)
-        write_json(&text);
+        listing->write_json(&text, only);
     else
-        write_text(&text);
+        listing->write_text(&text, only);
     return cli_print(&text);
 }

@@ -25,9 +25,19 @@ void cli_list_rest(struct pkv_text *out, unsigned indent, unsigned column, const
 /* More about an item, below its summary. */
 void cli_list_note(struct pkv_text *out, unsigned indent, unsigned name_width, const char *note);
 
+/* What a command lists. only: the one that was asked for, NULL = all. */
+struct cli_listing {
+    const char *kind;                        /* what a name is of: "choice" */
+    const char *(*name_at)(size_t i);        /* NULL behind the last one */
+    void (*write_json)(struct pkv_text *out, const char *only);
+    void (*write_text)(struct pkv_text *out, const char *only);
+};
+
+/* Is this one to be listed? */
+bool cli_is_listed(const char *name, const char *only);
+
 /* Read the command line, then print what write_json or write_text makes. */
 enum cli_exit cli_list(const struct cli_command *command, int argc, char **argv,
-                       void (*write_json)(struct pkv_text *out),
-                       void (*write_text)(struct pkv_text *out));
+                       const struct cli_listing *listing);
 
 #endif

@@ -60,6 +60,31 @@ static const struct cli_option *find_whole(const struct cli_command *command, co
     return NULL;
 }
 
+/* Whose it is, and how a scenario's own keys are said everywhere. */
+static const struct cli_option *find_elsewhere(const char *given, const struct cli_command **out_command)
+{
+    const struct cli_option *found = NULL;
+    for (size_t i = 0; i < cli_num_commands && found == NULL; i++) {
+        found = find_whole(cli_commands[i], given);
+        *out_command = cli_commands[i];
+    }
+    return found;
+}
+
+static bool takes_keys(const struct cli_command *command)
+{
+    return find_whole(command, "--set") != NULL;
+}
+
+static enum cli_exit foreign_option(const struct cli_command *command, const struct cli_command *owner,
+                                    const struct cli_option *o)
+{
+    if (o->key == NULL || !takes_keys(command))
+        return cli_wrong_use(command, "unknown option --%s; it is one of pagedkv %s", o->name, owner->name);
+    return cli_wrong_use(command, "unknown option --%s; it is one of pagedkv %s, here say --set %s=%s",
+                         o->name, owner->name, o->key, o->value != NULL ? o->value : o->arg);
+}
+
 static enum cli_exit unknown_option(const struct cli_command *command, const char *given)
 {
     const char *names[MAX_OPTIONS + 1];
@@ -73,6 +98,10 @@ static enum cli_exit unknown_option(const struct cli_command *command, const cha
     names[n++] = "help";
     if (strncmp(given, "--", 2) != 0)
         return cli_wrong_use(command, "unknown option -%c", optopt);
+    const struct cli_command *owner = NULL;
+    const struct cli_option *elsewhere = find_elsewhere(given, &owner);
+    if (elsewhere != NULL)
+        return foreign_option(command, owner, elsewhere);
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
     char hint[PKV_SUGGESTION_SIZE];
     return cli_wrong_use(command, "unknown option --%s%s", word,

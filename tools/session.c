@@ -8,9 +8,9 @@
 #include "session.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "interrupt.h"
+#include "mistaken.h"
 #include "outdir.h"
 #include "pagedkv/report.h"
 #include "stepping.h"
@@ -92,26 +92,10 @@ static int open_engine(struct session *s, struct pkv_err *err)
     return s->engine != NULL ? 0 : -1;
 }
 
-/* What can be read a second time: a pipe has nothing more to give, and may keep us waiting. */
-static bool is_ordinary_file(const char *path)
+/* `replay` was given a trace and no scenario. */
+static int fail_traffic(const struct session *s, const char *path, struct pkv_err *err)
 {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
-/* A trace in the scenario's place is told by that it can be read as one. */
-static int fail_scenario(const char *path, struct pkv_err *err)
-{
-    struct pkv_err ignored = {0};
-    struct pkv_trace *trace = NULL;
-    if (path != NULL && strcmp(path, "-") != 0 && err->code == PKV_ERR_INPUT &&
-        strcmp(err->path, path) == 0 && is_ordinary_file(path))
-        trace = pkv_trace_open(path, NULL, &ignored);
-    if (trace != NULL)
-        pkv_fail_at(err, path, 0, 0, "is a trace (%s), not a scenario: use pagedkv replay",
-                    pkv_trace_notes(trace)->format);
-    pkv_trace_close(trace);
-    return -1;
+    return cli_fail_trace(path == NULL ? s->scenario->trace : NULL, "run", err);
 }
 
 static int open_session(struct session *s, const char *path, const struct cli_settings *settings,
@@ -120,7 +104,7 @@ static int open_session(struct session *s, const char *path, const struct cli_se
     s->begin_ns = cli_now_ns();
     s->scenario = pkv_scenario_load(path, settings->items, settings->num, err);
     if (s->scenario == NULL)
-        return fail_scenario(path, err);
+        return cli_fail_scenario(path, "replay", err);
     s->reads_stdin = s->scenario->is_trace && strcmp(s->scenario->trace, "-") == 0;
     if (s->options->step && (s->reads_stdin || (path != NULL && strcmp(path, "-") == 0)))
         return pkv_fail(err, PKV_ERR_INPUT, "--step reads its commands from standard input, so the "
@@ -129,8 +113,10 @@ static int open_session(struct session *s, const char *path, const struct cli_se
     cli_interrupt_begin(s->reads_stdin || s->options->step);
     s->watches = true;
     s->resolved = pkv_scenario_resolved(s->scenario, err);
-    if (s->resolved == NULL || pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
+    if (s->resolved == NULL)
         return -1;
+    if (pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
+        return fail_traffic(s, path, err);
     return open_metrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
 }
 
@@ -216,10 +202,16 @@ static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
     bool has_files = s->kept && s->options->dir != NULL;
-    cli_complain("interrupted after %llu steps%s%s", (unsigned long long)f->num_steps,
-                 has_files ? "; what was done until then is kept in " : "",
+    cli_complain("interrupted after %llu step%s%s%s", (unsigned long long)f->num_steps,
+                 f->num_steps == 1 ? "" : "s", has_files ? "; what was done until then is kept in " : "",
                  has_files ? s->options->dir : "");
     return CLI_UNFINISHED;
+}
+
+/* Does the summary, which has it too, stand right above on the same screen? */
+static bool has_shown_diagnosis(const struct session *s)
+{
+    return !s->options->quiet && cli_is_all_on_terminal();
 }
 
 static enum cli_exit say_outcome(const struct session *s)
@@ -230,7 +222,8 @@ static enum cli_exit say_outcome(const struct session *s)
         return was_cut_short(s) ? say_interrupted(s) : CLI_DONE;
     case PKV_OUTCOME_STUCK:
     case PKV_OUTCOME_LIVELOCK:
-        cli_complain("%s", pkv_engine_figures(s->engine)->diagnosis);
+        if (!has_shown_diagnosis(s))
+            cli_complain("%s", pkv_engine_figures(s->engine)->diagnosis);
         return CLI_UNFINISHED;
     case PKV_OUTCOME_INTERRUPTED:
     case PKV_OUTCOME_MAX_STEPS:

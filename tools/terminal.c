@@ -67,6 +67,11 @@ struct pkv_report_style cli_style(void)
         .width = width(), .utf8 = is_utf8(), .colour = has_colour()};
 }
 
+bool cli_is_all_on_terminal(void)
+{
+    return isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
+}
+
 int64_t cli_now_ns(void)
 {
     struct timespec now;

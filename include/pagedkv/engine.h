@@ -182,6 +182,8 @@ struct pkv_engine_figures {
      * end included), and tokens that came out of these times, drafts or not. */
     uint64_t num_verifications, drafted_tokens, accepted_tokens, verified_tokens;
     struct pkv_cache_figures cache;
+    bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
+                                           * preempt: never nobody is given up */
     char diagnosis[1024];                 /* one or more sentences when stuck or in a livelock */
 };
 

@@ -20,23 +20,29 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Edits from a to b; only the first MAX_WORD letters count. */
+static bool are_swapped(const char *a, const char *b)
+{
+    return a[0] == b[1] && a[1] == b[0];
+}
+
+/* Edits from a to b (optimal string alignment); only the first MAX_WORD letters count. */
 static size_t num_edits(const char *a, const char *b)
 {
-    size_t row[MAX_WORD + 1];
+    size_t rows[3][MAX_WORD + 1];    /* for the first i, i - 1 and i - 2 letters of a, at i % 3 */
     size_t a_length = smaller(strlen(a), MAX_WORD), b_length = smaller(strlen(b), MAX_WORD);
     for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = smaller(replaced, 1 + smaller(row[j], row[j - 1]));
+            size_t replaced = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = smaller(replaced, 1 + smaller(above[j], row[j - 1]));
+            if (i > 1 && j > 1 && are_swapped(a + i - 2, b + j - 2))
+                row[j] = smaller(row[j], 1 + rows[(i + 1) % 3][j - 2]);
         }
     }
-    return row[b_length];
+    return rows[a_length % 3][b_length];
 }
 
 /* What has to be nearer than the first letters of what was written allow. */

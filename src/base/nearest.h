@@ -2,8 +2,8 @@
  * nearest.h - which known word was probably meant.
  *
  * A word that what was written begins is the nearest; else the one with the fewest edits (insert,
- * drop or replace a letter) from it, if these are at most a third of what was written. Of equally
- * near ones the first that is offered.
+ * drop or replace a letter, or swap two neighbours) from it, if these are at most a third of what was
+ * written. Of equally near ones the first that is offered.
  */
 #ifndef PKV_BASE_NEAREST_H
 #define PKV_BASE_NEAREST_H

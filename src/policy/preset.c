@@ -8,22 +8,22 @@
 
 #include "pagedkv/policy.h"
 
-#define VLLM_CHOICES                                                                    \
-    {"order", "fcfs"}, {"on_blocked", "stop"}, {"preempt", "newest"},                   \
+#define VLLM_CHOICES(order)                                                             \
+    {"order", order}, {"on_blocked", "stop"}, {"preempt", "newest"},                    \
     {"on_preempt", "recompute"}, {"requeue", "front"}, {"grow", "one_by_one"},          \
     {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"}, {"cache", "blocks"},      \
     {"layout", "paged"}, {"watermark", "0"}, {"priority_victim", "vllm"},               \
     {"oversized", "reject"}
 
 static const struct pkv_preset_setting vllm[] = {
-    VLLM_CHOICES,
+    VLLM_CHOICES("fcfs"),
     {"admit", "whole_prompt"},
     {"unhashed_free", "head"},
     {"blocked_prefill", "stop"},
 };
 
 static const struct pkv_preset_setting vllm_async[] = {
-    VLLM_CHOICES,
+    VLLM_CHOICES("fcfs"),
     {"admit", "whole_prompt"},
     {"unhashed_free", "head"},
     {"blocked_prefill", "stop"},
@@ -31,14 +31,14 @@ static const struct pkv_preset_setting vllm_async[] = {
 };
 
 static const struct pkv_preset_setting vllm_0_19[] = {
-    VLLM_CHOICES,
+    VLLM_CHOICES("fcfs"),
     {"admit", "whole_prompt"},
     {"unhashed_free", "tail"},
     {"blocked_prefill", "stop"},
 };
 
 static const struct pkv_preset_setting vllm_2025_09[] = {
-    VLLM_CHOICES,
+    VLLM_CHOICES("fcfs"),
     {"admit", "first_chunk"},
     {"unhashed_free", "tail"},
     {"blocked_prefill", "skip"},
@@ -47,15 +47,14 @@ static const struct pkv_preset_setting vllm_2025_09[] = {
 };
 
 static const struct pkv_preset_setting lightllm[] = {
-    VLLM_CHOICES,
+    VLLM_CHOICES("fcfs"),
     {"admit", "future_peak"},
     {"unhashed_free", "tail"},
     {"blocked_prefill", "stop"},
 };
 
 static const struct pkv_preset_setting mc_sf[] = {
-    VLLM_CHOICES,
-    {"order", "sjf_true"},
+    VLLM_CHOICES("sjf_true"),
     {"admit", "mc_sf"},
     {"unhashed_free", "tail"},
     {"blocked_prefill", "stop"},
@@ -68,6 +67,7 @@ static const struct pkv_preset_setting mc_sf[] = {
     {"preempt", "newest"}, {"on_preempt", "recompute"}, {"requeue", "front"},           \
     {"grow", "one_by_one"}, {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"},   \
     {"cache", "blocks"}, {"kv.prefix_cache", "false"}, {"watermark", "0"},              \
+    {"unhashed_free", "head"}, {"blocked_prefill", "stop"}, {"priority_victim", "vllm"}, \
     {"oversized", "reject"}
 
 static const struct pkv_preset_setting orca_max[] = {ORCA_CHOICES, {"layout", "contiguous_max"}};

@@ -62,6 +62,7 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put(out, FIGURE_PREEMPTIONS, (double)e->preemptions);
     put_share(out, FIGURE_RECOMPUTED, e->recomputed_tokens, e->scheduled_tokens);
     put(out, FIGURE_MAKESPAN, (double)s->makespan_ns);
+    put(out, FIGURE_REQUESTS, s->requests_per_s);
     put(out, FIGURE_OUTPUT, s->output_tokens_per_s);
     put_goodput(out, s);
     put_mean(out, FIGURE_TTFT_MEAN, &s->ttft);
@@ -71,6 +72,7 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put_mean(out, FIGURE_E2E_MEAN, &s->e2e);
     put_p99(out, FIGURE_E2E_P99, &s->e2e);
     put_p99(out, FIGURE_QUEUE_P99, &s->queue);
+    put(out, FIGURE_RUNNING, s->mean_running);
     put(out, FIGURE_USED, s->mean_used_frac);
     put(out, FIGURE_SLOT_USE, s->mean_slot_use_frac);
     put_share(out, FIGURE_HIT, e->hit_tokens, e->queried_tokens);

@@ -20,13 +20,13 @@ void keep_cell(char *out, struct pkv_text *t, bool *failed)
     pkv_text_free(t);
 }
 
-/* Thousands parted; below that, with what decimals still say something. */
-static void add_plain(struct pkv_text *t, double value, unsigned num_decimals)
+/* A whole number, or a mean of such over seeds. */
+static void add_count(struct pkv_text *t, double value)
 {
     if (value >= 1000)
         add_grouped(t, (uint64_t)(value + 0.5));
     else
-        add_decimal(t, value, value >= 100 ? 1 : num_decimals);
+        add_decimal(t, value, 1);
 }
 
 void add_latency(struct pkv_text *t, const struct pkv_compare *c, double ns)
@@ -42,13 +42,14 @@ static void add_amount(struct pkv_text *t, const struct pkv_compare *c, enum fig
                        double value)
 {
     switch (unit) {
-    case UNIT_COUNT: add_plain(t, value, 1);                   break;
-    case UNIT_SHARE: add_plain(t, value * 100.0, 2);
-                     pkv_text_add(t, " %");                    break;
-    case UNIT_RATE:  add_plain(t, value, value < 10 ? 3 : 1);  break;
-    case UNIT_INDEX: add_decimal(t, value, 3);                 break;
-    case UNIT_NS:    add_time(t, (int64_t)(value + 0.5));      break;
-    case UNIT_MS:    add_latency(t, c, value);                 break;
+    case UNIT_COUNT: add_count(t, value);                  break;
+    case UNIT_MEAN:  add_fixed(t, value, 1);               break;
+    case UNIT_SHARE: add_fixed(t, value * 100.0, 2);
+                     pkv_text_add(t, " %");                break;
+    case UNIT_RATE:  add_rate(t, value);                   break;
+    case UNIT_INDEX: add_fixed(t, value, 3);               break;
+    case UNIT_NS:    add_time(t, (int64_t)(value + 0.5));  break;
+    case UNIT_MS:    add_latency(t, c, value);             break;
     }
 }
 

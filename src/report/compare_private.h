@@ -16,6 +16,7 @@
 
 enum figure_unit {
     UNIT_COUNT,
+    UNIT_MEAN,       /* of a count over time */
     UNIT_SHARE,      /* 0 .. 1 */
     UNIT_RATE,       /* a second */
     UNIT_INDEX,      /* Jain's: 1 / number of tenants .. 1 */
@@ -33,6 +34,7 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_PREEMPTIONS, "preemptions", "preemptions", UNIT_COUNT, BETTER_LOWER)        \
     X(FIGURE_RECOMPUTED, "recomputed_frac", "recomputed", UNIT_SHARE, BETTER_LOWER)      \
     X(FIGURE_MAKESPAN, "makespan_ns", "makespan", UNIT_NS, BETTER_LOWER)                 \
+    X(FIGURE_REQUESTS, "requests_per_s", "requests/s", UNIT_RATE, BETTER_HIGHER)         \
     X(FIGURE_OUTPUT, "output_tokens_per_s", "output tok/s", UNIT_RATE, BETTER_HIGHER)    \
     X(FIGURE_GOOD, "good_frac", "within targets", UNIT_SHARE, BETTER_HIGHER)             \
     X(FIGURE_GOODPUT, "good_requests_per_s", "goodput req/s", UNIT_RATE, BETTER_HIGHER)  \
@@ -43,6 +45,7 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_E2E_MEAN, "e2e_mean_ms", "e2e mean", UNIT_MS, BETTER_LOWER)                 \
     X(FIGURE_E2E_P99, "e2e_p99_ms", "e2e p99", UNIT_MS, BETTER_LOWER)                    \
     X(FIGURE_QUEUE_P99, "queue_p99_ms", "queue p99", UNIT_MS, BETTER_LOWER)              \
+    X(FIGURE_RUNNING, "running_mean", "running", UNIT_MEAN, BETTER_NEITHER)              \
     X(FIGURE_USED, "used_frac", "blocks held", UNIT_SHARE, BETTER_NEITHER)               \
     X(FIGURE_SLOT_USE, "slot_use_frac", "slots filled", UNIT_SHARE, BETTER_NEITHER)      \
     X(FIGURE_HIT, "hit_frac", "prefix hits", UNIT_SHARE, BETTER_HIGHER)                  \

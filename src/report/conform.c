@@ -157,14 +157,15 @@ static int commit_emitted(struct conform *c, struct pkv_err *err)
 static int fail_interrupted(struct conform *c, struct pkv_err *err)
 {
     unsigned long long num_steps = pkv_engine_figures(c->engine)->num_steps;
+    const char *plural = num_steps == 1 ? "" : "s";
     bool has_emitted = c->emit != NULL;
     if (commit_emitted(c, err) < 0)
         return -1;
     if (has_emitted)
-        return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; %s has them",
-                        num_steps, c->config->emit);
-    return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu steps; nothing was compared "
-                    "to the end", num_steps);
+        return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu step%s; %s has %s",
+                        num_steps, plural, c->config->emit, num_steps == 1 ? "it" : "them");
+    return pkv_fail(err, PKV_ERR_INTERRUPTED, "interrupted after %llu step%s; nothing was compared "
+                    "to the end", num_steps, plural);
 }
 
 /* An input that was made to end by the interruption may look like a broken one. */

@@ -5,15 +5,22 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* Copy the row of the request that was asked for. */
 static int find_row(const struct run_dir *run, const char *id, struct run_row *out,
                     struct pkv_err *err)
 {
     struct run_rows rows;
+    struct pkv_nearest nearest;
+    char hint[PKV_SUGGESTION_SIZE];
     uint64_t found = 0;
     int more = run_rows_open(&rows, run, err);
+    pkv_nearest_begin(&nearest, id);
     while (more == 0 && (more = run_rows_next(&rows, err)) > 0) {
         more = 0;
+        if (found == 0)
+            pkv_nearest_offer(&nearest, rows.row.id.text);
         if (strcmp(rows.row.id.text, id) != 0)
             continue;
         more = found++ == 0 ? run_row_copy(out, &rows.row, err)
@@ -22,8 +29,8 @@ static int find_row(const struct run_dir *run, const char *id, struct run_row *o
     }
     run_rows_close(&rows);
     if (more == 0 && found == 0)
-        return pkv_fail_at(err, run->requests, 0, 0, "has no request '%.100s'; --worst 10 lists ten "
-                           "worth asking about", id);
+        return pkv_fail_at(err, run->requests, 0, 0, "has no request '%.100s'%s; --worst 10 lists "
+                           "ten worth asking about", id, pkv_nearest_say(&nearest, "", hint));
     return more;
 }
 

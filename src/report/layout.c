@@ -121,13 +121,28 @@ void add_time(struct pkv_text *t, int64_t ns)
     pkv_text_add(t, pkv_format_duration(ns, text, sizeof text));
 }
 
+void add_fixed(struct pkv_text *t, double value, unsigned num_decimals)
+{
+    uint64_t scale = 1;
+    for (unsigned i = 0; i < num_decimals; i++)
+        scale *= 10;
+    if (value > 1e18 / (double)scale)
+        value = 1e18 / (double)scale;
+    uint64_t units = (uint64_t)(value * (double)scale + 0.5);
+    add_grouped(t, units / scale);
+    if (num_decimals > 0)
+        pkv_text_fmt(t, ".%0*llu", (int)num_decimals, (unsigned long long)(units % scale));
+}
+
 void add_rate(struct pkv_text *t, double rate)
 {
-    const __int128 million = 1000000;
-    if (rate >= 100)
-        add_grouped(t, (uint64_t)(rate + 0.5));
-    else
-        pkv_text_ratio(t, (__int128)(rate * 1e6), million, rate >= 10 ? 1 : rate >= 1 ? 2 : 4);
+    unsigned num_decimals = 3;
+    /* The bounds are those of the rounded number: 9.9996 is 10.00. */
+    for (double bound = 9.9995; rate >= bound && num_decimals > 0; bound *= 10)
+        num_decimals--;
+    for (double bound = 0.99995; rate < bound && num_decimals < 9; bound /= 10)
+        num_decimals++;
+    add_fixed(t, rate, rate > 0 ? num_decimals : 0);
 }
 
 void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns)

@@ -5,7 +5,8 @@
  * The advice is derived. Work done twice stands above all: what the head waited for is then only
  * its symptom. Else it is about the cause with the largest share, and says nothing when that is
  * below a twentieth of the time, when the cause has no remedy that is sure to help, or when the run
- * did not come to its end.
+ * did not come to its end, unless it is plain why. To let more in is no remedy where those that ran were
+ * already preempted for want of blocks, or could not be.
  */
 #include "report/report_private.h"
 
@@ -184,20 +185,83 @@ static void add_budget_advice(struct pkv_text *t, const struct pkv_scenario *s)
     }
 }
 
-static void add_gate_advice(struct pkv_text *t, const struct pkv_scenario *s)
+static bool never_preempts(const struct pkv_scenario *s)
 {
-    if (admits_by(s, "reserve_max"))
+    return strcmp(s->sched.policies.preempt->info.name, "never") == 0;
+}
+
+/* Nobody who is let in ever lacks a block. */
+static bool reserves_to_end(const struct pkv_scenario *s)
+{
+    return admits_by(s, "reserve_max") || admits_by(s, "static_batch");
+}
+
+/* A larger pool helps whatever the admission asks for; to ask for less may not. */
+static void add_pool_advice(struct pkv_text *t, const struct pkv_scenario *s,
+                            const struct pkv_summary *summary)
+{
+    pkv_text_add(t, "a larger pool (num_blocks): ");
+    if (summary->engine.preemptions > 0) {
+        pkv_text_add(t, "to let in more makes more preemptions, and there were ");
+        add_grouped(t, summary->engine.preemptions);
+    } else if (never_preempts(s)) {
+        pkv_text_add(t, "to let in more may end stuck, as nobody is given up (preempt: never)");
+    } else {
+        pkv_text_add(t, "there was no room for what the admission of the first in line asked for");
+    }
+}
+
+static void add_gate_advice(struct pkv_text *t, const struct pkv_scenario *s,
+                            const struct pkv_summary *summary)
+{
+    bool may_let_in_more = summary->engine.preemptions == 0 && !never_preempts(s);
+    if (admits_by(s, "static_batch"))
+        pkv_text_add(t, "admit: reserve_max, which starts newcomers beside those that decode");
+    else if (admits_by(s, "reserve_max") && may_let_in_more)
         pkv_text_add(t, "admit: whole_prompt, which reserves nothing; a smaller max_tokens; or a "
                         "larger pool (num_blocks)");
-    else if (admits_by(s, "static_batch"))
-        pkv_text_add(t, "admit: reserve_max, which starts newcomers beside those that decode");
-    else if (admits_by(s, "ratio"))
+    else if (admits_by(s, "reserve_max"))
+        pkv_text_add(t, "a smaller max_tokens, or a larger pool (num_blocks): what reserves less may "
+                        "run out of blocks");
+    else if (admits_by(s, "ratio") && may_let_in_more)
         pkv_text_add(t, "a smaller max_tokens, a smaller schedule_conservativeness, or a larger pool "
                         "(num_blocks)");
-    else if (s->sched.watermark > 0)
+    else if (s->sched.watermark > 0 && may_let_in_more)
         pkv_text_add(t, "a smaller watermark, or a larger pool (num_blocks)");
     else
-        pkv_text_add(t, "a larger pool (num_blocks): the first in line waited for blocks");
+        add_pool_advice(t, s, summary);
+}
+
+/* One more needs as much as each of those that ran held when they held the most, and may have to be
+ * given up when all grow. */
+static void add_seqs_advice(struct pkv_text *t, const struct pkv_scenario *s,
+                            const struct pkv_summary *summary)
+{
+    uint64_t num_seqs = s->sched.max_num_seqs;
+    bool has_room = summary->peak_used_blocks * (num_seqs + 1) <= s->sched.num_blocks * num_seqs;
+    bool may_grow = reserves_to_end(s) || takes_runs(s) || !never_preempts(s);
+    if (has_room && summary->engine.preemptions == 0 && may_grow)
+        pkv_text_add(t, "a larger max_num_seqs: there were blocks left");
+}
+
+/* Under preempt: never this cause does not arise. */
+static void add_preempted_advice(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    pkv_text_add(t, "a larger pool");
+    pkv_text_add(t, s->sched.watermark > 0 ? " or" : ", a watermark, or");
+    pkv_text_add(t, " fewer sequences: growth ran out of blocks");
+}
+
+static void add_latch_advice(struct pkv_text *t, const struct pkv_scenario *s,
+                             const struct pkv_summary *summary)
+{
+    if (!s->sched.policies.on_blocked->latches)
+        pkv_text_add(t, "mix: mixed, which lets newcomers in beside those that decode");
+    else if (summary->engine.preemptions == 0 && (reserves_to_end(s) || !never_preempts(s)))
+        pkv_text_add(t, "on_blocked: stop, which looks again in every step; or a larger pool "
+                        "(num_blocks)");
+    else
+        add_pool_advice(t, s, summary);
 }
 
 static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pkv_scenario *s,
@@ -205,29 +269,24 @@ static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pk
 {
     switch (cause) {
     case PKV_LIMIT_BLOCKS:
-        if (takes_runs(s))
+        if (takes_runs(s) && !never_preempts(s))
             pkv_text_add(t, "layout: paged, which needs no runs; or ");
         pkv_text_add(t, "a larger pool (num_blocks): the first in line waited for blocks");
         break;
     case PKV_LIMIT_GATE:
-        add_gate_advice(t, s);
+        add_gate_advice(t, s, summary);
         break;
     case PKV_LIMIT_PREEMPTED:
-        pkv_text_add(t, "a larger pool, a watermark, or fewer sequences: growth ran out of blocks");
+        add_preempted_advice(t, s);
         break;
     case PKV_LIMIT_BUDGET:
         add_budget_advice(t, s);
         break;
     case PKV_LIMIT_SEQS:
-        if (summary->mean_used_frac < 0.9)
-            pkv_text_add(t, "a larger max_num_seqs: there were blocks left");
+        add_seqs_advice(t, s, summary);
         break;
     case PKV_LIMIT_LATCH:
-        if (s->sched.policies.on_blocked->latches)
-            pkv_text_add(t, "on_blocked: stop, which looks again in every step; or a larger pool "
-                            "(num_blocks)");
-        else
-            pkv_text_add(t, "mix: mixed, which lets newcomers in beside those that decode");
+        add_latch_advice(t, s, summary);
         break;
     case PKV_LIMIT_EMPTY:
     case PKV_LIMIT_NOTHING:
@@ -253,6 +312,9 @@ static void add_next(struct pkv_text *t, enum pkv_limit cause, double frac,
     const struct pkv_engine_figures *e = &summary->engine;
     double again = e->scheduled_tokens > 0
                        ? (double)e->recomputed_tokens / (double)e->scheduled_tokens : 0;
+    if (e->is_deadlock)
+        pkv_text_add(t, "a rule that gives somebody up (preempt: newest), or admit: reserve_max, under "
+                        "which nobody who runs ever lacks a block");
     if (e->outcome != PKV_OUTCOME_DONE)
         return;
     if ((double)e->rejected > ADVICE_FRAC * (double)e->arrived)

@@ -38,7 +38,10 @@ void add_percent(struct pkv_text *t, double frac);
 void add_time(struct pkv_text *t, int64_t ns);
 /* A time in steps of step_ns, with a tenth while that says something. */
 void add_steps(struct pkv_text *t, __int128 ns, int64_t step_ns);
-/* A number with three digits that matter or more: "0.0123", "12.3", "4,567". */
+/* A number of at least 0, rounded, with all of its decimals: "18.70". */
+void add_fixed(struct pkv_text *t, double value, unsigned num_decimals);
+/* How often in a second, rounded to four digits that matter: "0.7133", "1.018", "18.75", "467.9"; a whole
+ * number from 1,000 on, and at most nine decimals. */
 void add_rate(struct pkv_text *t, double rate);
 
 /* Give the text of a page or a difference away. NULL and PKV_ERR_MEMORY when it is cut. */

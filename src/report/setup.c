@@ -185,11 +185,14 @@ static void add_step_time(struct page *p, const struct pkv_scenario *s)
         pkv_text_add(&t, ", fixed: latencies are counted in steps");
         break;
     case PKV_STEP_TIME_AFFINE:
-        pkv_text_add(&t, "the larger of ");
+        if (law->per_prefill_token_ns > 0)
+            pkv_text_add(&t, "the larger of ");
         add_time(&t, law->base_ns);
-        pkv_text_add(&t, " and ");
-        add_time(&t, law->per_prefill_token_ns);
-        pkv_text_add(&t, " a prefill token");
+        if (law->per_prefill_token_ns > 0) {
+            pkv_text_add(&t, " and ");
+            add_time(&t, law->per_prefill_token_ns);
+            pkv_text_add(&t, " a prefill token");
+        }
         add_part(&t, law->per_decode_ns, " a decode");
         add_part(&t, law->per_context_token_ns, " a context token");
         break;

@@ -48,6 +48,20 @@ static void add_rejected(struct page *p, struct pkv_text *t, const struct pkv_su
     put(p, "rejected", t);
 }
 
+/* On average over time, and the most. */
+static void add_at_once(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    add_fixed(t, s->mean_running, 1);
+    pkv_text_add(t, " running on average, ");
+    add_grouped(t, s->peak_running);
+    pkv_text_add(t, " at most; ");
+    add_fixed(t, s->mean_waiting, 1);
+    pkv_text_add(t, " waiting, ");
+    add_grouped(t, s->peak_waiting);
+    pkv_text_add(t, " at most");
+    put(p, "at once", t);
+}
+
 static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
 {
     const struct pkv_engine_figures *e = &s->engine;
@@ -69,6 +83,7 @@ static void add_requests(struct page *p, struct pkv_text *t, const struct pkv_su
     add_rate(t, s->output_tokens_per_s);
     pkv_text_add(t, " output tokens/s");
     put(p, "run", t);
+    add_at_once(p, t, s);
     if (!s->has_targets)
         return;
     add_share_of(t, s->good_requests, e->arrived);
@@ -277,6 +292,8 @@ static const char *unfinished(enum pkv_outcome outcome)
 static void add_warning(struct page *p, const struct pkv_engine_figures *e)
 {
     const char *text = unfinished(e->outcome);
+    if (!text && e->arrived > 0 && e->rejected == e->arrived)
+        text = "NOTHING RAN: every request was rejected, as it could never run";
     if (!text)
         return;
     page_ink(p, INK_PREEMPTED);

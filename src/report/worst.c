@@ -14,8 +14,11 @@
 
 #include "base/alloc.h"
 
+#define LATE_TITLE                                                                            \
+    "Late: time from arrival to end, waiting included, divided by the output tokens and "     \
+    "held against the run's median of that, "
 #define WHYS(X)                                                                               \
-    X(WHY_LATE, "late", "Late: time to the end over the run's median a token, which is ")      \
+    X(WHY_LATE, "late", LATE_TITLE)                                                           \
     X(WHY_PREEMPTED, "preempted", "Most preempted")                                           \
     X(WHY_UNFINISHED, "unfinished", "Not finished")                                           \
     X(WHY_REJECTED, "rejected", "Rejected")
@@ -208,21 +211,27 @@ static void tell_wait_cause(struct pkv_text *t, const struct run_dir *run, const
     pkv_text_add(t, " free)");
 }
 
-static const char *last_grower(const struct life *life)
+/* For whom it lost its blocks at last: for another one, or as the one to give up when it was itself short
+ * of a block. */
+static void tell_last_grower(struct pkv_text *t, const struct life *life)
 {
     const char *id = "";
     for (size_t i = 0; i < life->num; i++)
         if (life->entries[i].kind == PKV_EVENT_PREEMPT)
             id = life->entries[i].who.text;
-    return id;
+    if (strcmp(id, life->row.id.text) == 0) {
+        pkv_text_add(t, ", last when short of a block itself");
+        return;
+    }
+    pkv_text_add(t, ", last for ");
+    tell_name(t, id);
 }
 
 static void tell_preempted(struct pkv_text *t, const struct run_dir *run, const struct life *life)
 {
     pkv_text_add(t, "preempted ");
     add_counted(t, life->row.preemptions, "time");
-    pkv_text_add(t, ", last for ");
-    tell_name(t, last_grower(life));
+    tell_last_grower(t, life);
     pkv_text_add(t, ", away for ");
     tell_span(t, run, life->preempted_ns);
     tell_wait_cause(t, run, longest_wait(life, true));

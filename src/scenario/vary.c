@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/out.h"
+#include "base/units.h"
 #include "scenario/scenario_private.h"
 
 /* Say a value of an axis. Errors about its key stand at the key of the axis. */
@@ -54,6 +55,72 @@ static int check_value(const struct node *axis, const struct node *value, struct
     return result;
 }
 
+/* A value as it may be shown: flow style, texts without quotes. */
+static void write_node(struct pkv_text *out, const struct node *node)
+{
+    bool is_map = node->kind == NODE_MAP;
+
+    if (node->kind == NODE_SCALAR) {
+        pkv_text_add(out, node->text);
+        return;
+    }
+    pkv_text_add(out, is_map ? "{" : "[");
+    for (const struct node *child = node->children; child; child = child->next) {
+        if (is_map)
+            pkv_text_fmt(out, "%s: ", child->key);
+        write_node(out, child);
+        pkv_text_add(out, child->next ? ", " : "");
+    }
+    pkv_text_add(out, is_map ? "}" : "]");
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    double x, y;
+
+    return strcmp(a, b) == 0 || (pkv_parse_double(a, strlen(a), &x, NULL) == 0 &&
+                                 pkv_parse_double(b, strlen(b), &y, NULL) == 0 && x == y);
+}
+
+/* The same value, also where a number is written in two ways. */
+static bool is_same(const struct node *a, const struct node *b)
+{
+    const struct node *x = a->children, *y = b->children;
+
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == NODE_SCALAR)
+        return is_same_text(a->text, b->text);
+    for (; x && y && is_same(x, y) && (a->kind != NODE_MAP || strcmp(x->key, y->key) == 0); x = x->next)
+        y = y->next;
+    return !x && !y;
+}
+
+static int fail_same(const struct node *axis, const struct node *value, struct pkv_err *err)
+{
+    struct pkv_text text = { .text = NULL };
+
+    write_node(&text, value);
+    node_fail(value, err, "vary: %.80s: the value %.80s is there twice", axis->key,
+              text.failed ? "" : text.text);
+    pkv_text_free(&text);
+    return -1;
+}
+
+/* Two configurations that are the same would only look like a result. A grid that is too large is
+ * refused for that. */
+static int check_differ(const struct node *axis, struct pkv_err *err)
+{
+    size_t num = 0;
+
+    for (const struct node *value = axis->children; value; value = value->next, num++)
+        for (const struct node *before = axis->children; before != value && num <= PKV_GRID_MAX;
+             before = before->next)
+            if (is_same(before, value))
+                return fail_same(axis, value, err);
+    return 0;
+}
+
 static int check_axis(const struct node *axis, struct pkv_err *err)
 {
     if (axis->kind != NODE_LIST)
@@ -64,7 +131,7 @@ static int check_axis(const struct node *axis, struct pkv_err *err)
     for (const struct node *value = axis->children; value; value = value->next)
         if (check_value(axis, value, err) < 0)
             return -1;
-    return 0;
+    return check_differ(axis, err);
 }
 
 int value_read_vary(const struct value *v, struct pkv_err *err)
@@ -164,25 +231,6 @@ static int give_varies(struct loader *l, const struct pkv_setting *varies, size_
         tail = &(*tail)->next;
     }
     return loader_give(l, "vary", NULL, map, LAYER_VARIED, err);
-}
-
-/* A value as it may be shown: flow style, texts without quotes. */
-static void write_node(struct pkv_text *out, const struct node *node)
-{
-    bool is_map = node->kind == NODE_MAP;
-
-    if (node->kind == NODE_SCALAR) {
-        pkv_text_add(out, node->text);
-        return;
-    }
-    pkv_text_add(out, is_map ? "{" : "[");
-    for (const struct node *child = node->children; child; child = child->next) {
-        if (is_map)
-            pkv_text_fmt(out, "%s: ", child->key);
-        write_node(out, child);
-        pkv_text_add(out, child->next ? ", " : "");
-    }
-    pkv_text_add(out, is_map ? "}" : "]");
 }
 
 static size_t num_children(const struct node *node)
