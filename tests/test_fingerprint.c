@@ -1,41 +1,146 @@
 /*
  * test_fingerprint.c - which states are told apart when a livelock is looked for: those, and only
- * those, that may go on in different ways.
+ * those, that may go on in different ways; and a run that a wrong answer would end too early.
  */
 #include <stdlib.h>
 
 #include <check.h>
 
 #include "order_fixture.h"
+#include "pagedkv/engine.h"
+
+static uint64_t state_now(struct pkv_sched *sched)
+{
+    struct pkv_fingerprint state = { 0 };
+    uint64_t number;
+
+    ck_assert_int_eq(pkv_sched_fingerprint(sched, &state, NULL), 0);
+    number = state.number;
+    pkv_fingerprint_free(&state);
+    return number;
+}
 
 /* --- counts of preemptions ------------------------------------------------------------------- */
 
-static uint64_t state_with(uint32_t first, uint32_t second, uint32_t third)
+/* Three wait, given up so often at first and so often when all else is the same again. */
+static bool is_again(const char *preempt, const uint32_t before[3], const uint32_t now[3])
 {
-    const uint32_t counts[] = { first, second, third };
     struct pkv_sched_config config = base_config(4);
+    struct pkv_fingerprint first = { 0 }, second = { 0 };
+    struct pkv_request *requests[3];
     struct pkv_sched *sched;
-    uint64_t state;
+    bool again;
 
-    set(&config, PKV_CHOICE_PREEMPT, "least_preempted");
+    set(&config, PKV_CHOICE_PREEMPT, preempt);
     sched = make_sched(&config);
+    for (uint64_t row = 0; row < 3; row++) {
+        requests[row] = add(sched, row, 16, 9, 0);
+        requests[row]->num_preemptions = before[row];
+    }
+    ck_assert_int_eq(pkv_sched_fingerprint(sched, &first, NULL), 0);
     for (uint64_t row = 0; row < 3; row++)
-        add(sched, row, 16, 9, 0)->num_preemptions = counts[row];
-    ck_assert_int_eq(pkv_sched_fingerprint(sched, &state, NULL), 0);
+        requests[row]->num_preemptions = now[row];
+    ck_assert_int_eq(pkv_sched_fingerprint(sched, &second, NULL), 0);
+    again = pkv_fingerprint_is_again(&first, &second);
+    pkv_fingerprint_free(&first);
+    pkv_fingerprint_free(&second);
     pkv_sched_destroy(sched);
-    return state;
+    return again;
 }
 
-/* Only differences decide who of them is given up next, and those of 256 and more all alike; also
- * between two that are both far ahead of the third. */
-START_TEST(a_state_tells_who_was_given_up_more_often)
+#define COUNTS(...) ((const uint32_t[]){ __VA_ARGS__ })
+
+/* Who is given up is who has the lowest count: all rise by the same, or the higher ones by more. */
+START_TEST(counts_that_keep_their_distance_or_go_apart)
 {
-    ck_assert_uint_eq(state_with(0, 300, 305), state_with(7, 307, 312));
-    ck_assert_uint_eq(state_with(0, 300, 305), state_with(0, 400, 405));
-    ck_assert_uint_ne(state_with(0, 300, 305), state_with(0, 300, 306));
-    ck_assert_uint_ne(state_with(0, 300, 305), state_with(0, 305, 300));
-    ck_assert_uint_ne(state_with(0, 255, 260), state_with(0, 256, 261));
-    ck_assert_uint_eq(state_with(0, 0, 256), state_with(0, 0, 300));
+    const char *name = "least_preempted";
+
+    ck_assert(is_again(name, COUNTS(0, 300, 305), COUNTS(0, 300, 305)));
+    ck_assert(is_again(name, COUNTS(0, 300, 305), COUNTS(7, 307, 312)));
+    ck_assert(is_again(name, COUNTS(2, 2, 0), COUNTS(3, 3, 0)));
+    ck_assert(is_again(name, COUNTS(0, 300, 305), COUNTS(0, 400, 405)));
+    ck_assert(is_again(name, COUNTS(0, 300, 305), COUNTS(0, 300, 306)));
+    ck_assert(is_again(name, COUNTS(0, 1, 1), COUNTS(0, 2, 2)));
+    ck_assert(is_again(name, COUNTS(0, 5, 9), COUNTS(4, 10, 14)));
+}
+END_TEST
+
+/* However far one is ahead: when another comes up to it, or may have done so on the way, who is given
+ * up will change, or may. */
+START_TEST(counts_that_come_closer_or_cross)
+{
+    const char *name = "least_preempted";
+
+    ck_assert(!is_again(name, COUNTS(0, 1000, 1000), COUNTS(1, 1000, 1000)));
+    ck_assert(!is_again(name, COUNTS(0, 100000, 100000), COUNTS(2, 100001, 100001)));
+    ck_assert(!is_again(name, COUNTS(0, 300, 305), COUNTS(0, 306, 305)));
+    ck_assert(!is_again(name, COUNTS(0, 300, 306), COUNTS(0, 302, 307)));
+    ck_assert(!is_again(name, COUNTS(0, 2, 2), COUNTS(0, 2, 3)));
+    ck_assert(!is_again(name, COUNTS(0, 5, 9), COUNTS(5, 11, 15)));
+    ck_assert(is_again("newest", COUNTS(0, 1000, 1000), COUNTS(1, 1000, 1000)));
+}
+END_TEST
+
+/* Two prompts of 5 that can never be complete on 4 positions, and at step 2000 one that needs 3 of
+ * them. Until then each of the two is given up once in five steps. From then on the third is given up
+ * whenever it runs and somebody is, as it has the lowest count, and never gets to its third token. When
+ * its count is up to theirs it is their turn: it ends, and the two go on for ever. */
+static int give_three(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
+{
+    static const uint32_t lengths[] = { 5, 5, 1 };
+    static struct pkv_span span;
+    uint64_t *row = ctx;
+
+    (void)err;
+    if (*row == 3)
+        return 0;
+    span = (struct pkv_span){ pkv_origin(PKV_ORIGIN_OWN, *row), 0, lengths[*row] };
+    *out = (struct pkv_request_spec){
+        .row = *row, .abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME,
+        .arrival_ns = *row == 2 ? 2000 * 1000 : 0,
+        .num_prompt_tokens = span.count, .num_output_tokens = 3, .max_tokens = 3,
+        .content = { .prompt = &span, .num_prompt_spans = 1 } };
+    ++*row;
+    return 1;
+}
+
+static struct pkv_engine_figures figures_of_three(bool every_step)
+{
+    uint64_t row = 0;
+    struct pkv_engine_config config = {
+        .sched = base_config(2), .source = { give_three, &row }, .stuck_steps = 1,
+        .max_steps = 20000, .check = true, .every_step = every_step,
+        .step_time = { .law = PKV_STEP_TIME_FIXED, .fixed_ns = 1000 } };
+    struct pkv_engine_figures figures;
+    struct pkv_engine *engine;
+
+    config.sched.groups[0].block_size = 2;
+    config.sched.oversized = PKV_OVERSIZED_WAIT;
+    config.sched.long_prefill_token_threshold = 1;
+    set(&config.sched, PKV_CHOICE_ADMIT, "first_chunk");
+    set(&config.sched, PKV_CHOICE_PREEMPT, "least_preempted");
+    set(&config.sched, PKV_CHOICE_REQUEUE, "tail");
+    engine = pkv_engine_create(&config, NULL);
+    ck_assert_ptr_nonnull(engine);
+    ck_assert_int_eq(pkv_engine_run(engine, NULL), 0);
+    figures = *pkv_engine_figures(engine);
+    pkv_engine_destroy(engine);
+    return figures;
+}
+
+/* With every_step nothing is judged: the run goes on to the limit. */
+START_TEST(one_that_comes_up_to_the_others_ends)
+{
+    struct pkv_engine_figures judged = figures_of_three(false), on = figures_of_three(true);
+
+    ck_assert_int_eq(on.outcome, PKV_OUTCOME_MAX_STEPS);
+    ck_assert_uint_eq(on.completed, 1);
+    ck_assert_uint_eq(on.output_tokens, 3);
+    ck_assert_int_eq(judged.outcome, PKV_OUTCOME_LIVELOCK);
+    ck_assert_uint_eq(judged.completed, 1);
+    ck_assert_uint_eq(judged.output_tokens, 3);
+    ck_assert_uint_lt(judged.num_steps, 10000);
+    ck_assert_uint_eq(judged.unfinished, 2);
 }
 END_TEST
 
@@ -57,7 +162,7 @@ static uint64_t state_of(int first_gap, int second_gap, int last_gap)
         for (int t = 0; t < gaps[row]; t++)
             step(sched);
     }
-    ck_assert_int_eq(pkv_sched_fingerprint(sched, &state, NULL), 0);
+    state = state_now(sched);
     pkv_sched_destroy(sched);
     return state;
 }
@@ -140,6 +245,31 @@ START_TEST(a_state_tells_shares_of_those_who_run)
 }
 END_TEST
 
+/* Looked at between two steps, after one of two that ran has been cancelled: two more wait for ever. */
+START_TEST(a_state_tells_nothing_of_one_that_is_gone)
+{
+    struct pkv_sched_config config = one_at_a_time("vtc", 8, 4);
+    struct pkv_request *running, *first;
+    struct pkv_sched *sched;
+    uint64_t state;
+
+    config.max_num_seqs = 2;
+    config.oversized = PKV_OVERSIZED_WAIT;
+    sched = make_sched(&config);
+    running = add_one(sched, (struct asked_for){ .row = 0, .num_own = 5, .num_output = 9,
+                                                 .tenant = "t" });
+    add_one(sched, (struct asked_for){ .row = 1, .num_own = 9, .num_output = 9, .tenant = "u" });
+    step(sched);
+    add_one(sched, (struct asked_for){ .row = 2, .num_own = 100, .num_output = 1, .tenant = "v" });
+    add_one(sched, (struct asked_for){ .row = 3, .num_own = 100, .num_output = 1, .tenant = "v" });
+    cancel(sched, running);
+    state = state_now(sched);
+    ck_assert_int_eq(pkv_sched_find_first(sched, &first, NULL), 0);   /* looks around, changes nothing */
+    ck_assert_uint_eq(state_now(sched), state);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* The tenant that left last lifts whoever comes into an empty queue, if it has had more. */
 START_TEST(a_state_tells_to_what_others_are_lifted)
 {
@@ -157,10 +287,13 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_add_test(tests, a_state_tells_who_was_given_up_more_often);
+    tcase_add_test(tests, counts_that_keep_their_distance_or_go_apart);
+    tcase_add_test(tests, counts_that_come_closer_or_cross);
+    tcase_add_test(tests, one_that_comes_up_to_the_others_ends);
     tcase_add_test(tests, a_state_tells_the_gaps_that_decide);
     tcase_add_test(tests, a_state_tells_shares_of_the_live);
     tcase_add_test(tests, a_state_tells_shares_of_those_who_run);
+    tcase_add_test(tests, a_state_tells_nothing_of_one_that_is_gone);
     tcase_add_test(tests, a_state_tells_to_what_others_are_lifted);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

@@ -191,7 +191,9 @@ struct pkv_on_blocked_ops {
 
 struct pkv_preempt_ops {
     struct pkv_policy_info info;
-    bool counts_preemptions;   /* looks at num_preemptions: part of a state that may come again */
+    /* Compares num_preemptions of those who run, one with another and with nothing else: how they
+     * compare is part of a state that may come again. */
+    bool counts_preemptions;
     /* Index in view->running of the one to give up, so that `grower` can grow; SIZE_MAX = nobody. */
     size_t (*pick)(const void *state, const struct pkv_sched_view *view,
                    const struct pkv_request *grower);

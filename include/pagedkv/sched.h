@@ -272,11 +272,26 @@ uint64_t pkv_sched_peak_blocks(const struct pkv_sched *sched, const struct pkv_r
 uint64_t pkv_sched_end_positions(const struct pkv_sched *sched, const struct pkv_request *request);
 uint64_t pkv_sched_promised_positions(const struct pkv_sched *sched);
 
-/* One number for all that decides what follows, after a plan is made. The same number twice, with
- * nobody come or gone and no token out in between, means that the same goes on for ever.
- *   cost     O(num_blocks + running + waiting log waiting)
+/* How often a live request was given up. */
+struct pkv_standing { uint64_t count, row; };
+
+/* A state that may come again. Zeroed at first; may be filled any number of times. */
+struct pkv_fingerprint {
+    uint64_t number;                  /* all that decides what follows, but for the counts */
+    struct pkv_standing *standings;   /* [num_standings] owned; by count, then by row; where the preempt
+                                       * policy compares counts, else none */
+    size_t num_standings, capacity;
+};
+
+/* The state after a plan is made, or between steps.
+ *   cost     O(num_blocks + live log live)
  *   errors   PKV_ERR_MEMORY */
-int pkv_sched_fingerprint(struct pkv_sched *sched, uint64_t *out, struct pkv_err *err);
+int pkv_sched_fingerprint(struct pkv_sched *sched, struct pkv_fingerprint *out, struct pkv_err *err);
+/* Two states with nobody come or gone and no token out in between: does the same go on for ever from
+ * the later one as did from the earlier one? O(live) */
+bool pkv_fingerprint_is_again(const struct pkv_fingerprint *before,
+                              const struct pkv_fingerprint *now);
+void pkv_fingerprint_free(struct pkv_fingerprint *fingerprint);
 
 /* Recount everything, cache and pool included. 0, or -1 with PKV_ERR_AUDIT. O(everything). */
 int pkv_sched_check(struct pkv_sched *sched, struct pkv_err *err);

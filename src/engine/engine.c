@@ -63,6 +63,8 @@ void pkv_engine_destroy(struct pkv_engine *e)
         return;
     pkv_heap_free(&e->aborts);
     pkv_free(e->longest.steps);
+    pkv_fingerprint_free(&e->watch.kept);
+    pkv_fingerprint_free(&e->watch.present);
     pkv_free(e->entries);
     pkv_sched_destroy(e->sched);
     pkv_free(e);

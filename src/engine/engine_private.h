@@ -25,7 +25,7 @@ struct lone_preemption {
  * the present one at growing distances. */
 struct livelock_watch {
     uint64_t progress;                   /* tokens out and requests done when the search began */
-    uint64_t kept;                       /* fingerprint */
+    struct pkv_fingerprint kept, present;
     uint64_t distance, limit;            /* states since; at the limit the kept one is replaced */
 };
 

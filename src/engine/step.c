@@ -158,18 +158,22 @@ static int watch_states(struct pkv_engine *e, const struct pkv_plan_preemption *
                         struct pkv_err *err)
 {
     struct livelock_watch *watch = &e->watch;
-    uint64_t progress = e->figures.output_tokens + e->figures.completed, state;
+    uint64_t progress = e->figures.output_tokens + e->figures.completed;
     bool is_new = watch->progress != progress;
-    if (is_new)
-        *watch = (struct livelock_watch){.progress = progress};
+    if (is_new) {
+        watch->progress = progress;
+        watch->distance = watch->limit = 0;
+    }
     if (is_new && pkv_sched_num_running(e->sched) > 0)
         return 0;
-    if (pkv_sched_fingerprint(e->sched, &state, err) < 0)
+    if (pkv_sched_fingerprint(e->sched, &watch->present, err) < 0)
         return -1;
-    if (watch->limit > 0 && state == watch->kept)
+    if (watch->limit > 0 && pkv_fingerprint_is_again(&watch->kept, &watch->present))
         livelock(e, last);
     if (watch->distance++ == watch->limit) {
-        watch->kept = state;
+        struct pkv_fingerprint kept = watch->kept;
+        watch->kept = watch->present;
+        watch->present = kept;
         watch->distance = 0;
         watch->limit = 2 * watch->limit + 1;
     }

@@ -98,7 +98,8 @@ static uint64_t counter_of(const struct state *state, const struct pkv_request *
 }
 
 /* Counters by how far they are above the least of those who wait, or run and may wait again. Of others
- * nothing is asked any more, but what the tenant that left last has had may lift one. */
+ * nothing is asked any more, but the tenant that left last may lift one: by what it has had, not by
+ * who it is, as its counter does not change before it lifts one or another leaves. */
 static uint64_t fingerprint(const void *memory, const struct pkv_sched_view *view)
 {
     const struct state *state = memory;
@@ -117,7 +118,7 @@ static uint64_t fingerprint(const void *memory, const struct pkv_sched_view *vie
     if (!state->somebody_left)
         return hash;
     uint64_t last = state->tenants[state->last_left].counter;
-    return pkv_mix(pkv_mix(hash, 1 + (uint64_t)state->last_left), last > least ? last - least : 0);
+    return pkv_mix(hash, last > least ? last - least : 0);
 }
 
 /* --- the queue, as if all were admitted one after another ------------------------------------ */

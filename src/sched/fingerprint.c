@@ -1,10 +1,13 @@
 /*
- * fingerprint.c - the state of a scheduler as one number.
+ * fingerprint.c - the state of a scheduler as one number, and how often each was given up.
  *
- * Who runs and who waits, in which order, how often each was overtaken or given up where somebody
- * asks, and what the blocks hold: with no arrival, abort or token in between, the same number twice
- * means that the same goes on for ever. What order, admission and mix have learnt is in it, and what
- * the latter two will be told of the steps that are out; what a preempt policy has learnt is not.
+ * Who runs and who waits, in which order, how often each was overtaken where somebody asks, and what
+ * the blocks hold are in the number. So is what order, admission and mix have learnt, and what the
+ * latter two will be told of the steps that are out; what a preempt policy has learnt is not.
+ *
+ * Counts of preemptions only rise, and are only compared, so their differences decide. One that is
+ * given up again and again gets ever further ahead of others, or comes up to them: then who is given up
+ * may change one day. So counts are kept beside the number, and judged two states at a time.
  */
 #include <stdlib.h>
 
@@ -12,27 +15,82 @@
 #include "base/mix.h"
 #include "sched/sched_private.h"
 
-/* Policies compare counts of preemptions, so their differences decide. One that is given up again and
- * again while others wait gets ever further ahead of them: beyond this, how far no longer counts. */
-#define FAR_AHEAD 256
-
-/* A count of one request that is compared with those of others. */
-struct standing { uint64_t count, row; };
-
 static int by_count(const void *a, const void *b)
 {
-    const struct standing *x = a, *y = b;
+    const struct pkv_standing *x = a, *y = b;
     if (x->count != y->count)
         return x->count < y->count ? -1 : 1;
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* How far each is above the next one below, the lowest above `from`. Across a gap of `far` it is
- * decided how two compare, so that within what lies between such gaps all differences are told. */
-static uint64_t mix_gaps(uint64_t hash, struct standing *all, size_t num, uint64_t from, uint64_t far)
+static void sort(struct pkv_standing *all, size_t num)
 {
     if (num > 1)
         qsort(all, num, sizeof(*all), by_count);
+}
+
+/* --- preemptions ----------------------------------------------------------------------------- */
+
+static int note_preemptions(const struct pkv_sched *s, struct pkv_request *const *waiting, size_t num,
+                            struct pkv_fingerprint *out, struct pkv_err *err)
+{
+    size_t num_live = num + s->num_running;
+    out->num_standings = 0;
+    if (!s->config.policies.preempt->counts_preemptions)
+        return 0;
+    if (pkv_grow(&out->standings, &out->capacity, num_live, sizeof(*out->standings), err) < 0)
+        return -1;
+    for (size_t i = 0; i < num_live; i++) {
+        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
+        out->standings[i] = (struct pkv_standing){r->num_preemptions, r->row};
+    }
+    out->num_standings = num_live;
+    sort(out->standings, num_live);
+    return 0;
+}
+
+/* Will all comparisons made between the two states come out the same in all that follows? From the
+ * one to the other each is given up so many times, and so again each time. Of two with the same
+ * distance both times, all is the same. Of two that go apart, the lower one must not even have come up
+ * to where the higher one began: then it never will. Neighbours stand for all: who is further below
+ * comes no higher. */
+static bool compare_alike(const struct pkv_fingerprint *before, const struct pkv_fingerprint *now)
+{
+    const struct pkv_standing *from = before->standings, *to = now->standings;
+    if (before->num_standings != now->num_standings)
+        return false;
+    for (size_t i = 0; i < now->num_standings; i++)
+        if (from[i].row != to[i].row)
+            return false;
+    for (size_t i = 0; i + 1 < now->num_standings; i++) {
+        uint64_t gap_before = from[i + 1].count - from[i].count;
+        uint64_t gap = to[i + 1].count - to[i].count;
+        if (gap != gap_before && (gap < gap_before || to[i].count >= from[i + 1].count))
+            return false;
+    }
+    return true;
+}
+
+bool pkv_fingerprint_is_again(const struct pkv_fingerprint *before, const struct pkv_fingerprint *now)
+{
+    return before->number == now->number && compare_alike(before, now);
+}
+
+void pkv_fingerprint_free(struct pkv_fingerprint *fingerprint)
+{
+    pkv_free(fingerprint->standings);
+    *fingerprint = (struct pkv_fingerprint){0};
+}
+
+/* --- passes missed --------------------------------------------------------------------------- */
+
+/* How far each is above the next one below, the lowest above `from`. Across a gap of `far` it is
+ * decided how two compare, so that within what lies between such gaps all differences are told. A gap
+ * only grows, until one of the two comes into the queue anew. */
+static uint64_t mix_gaps(uint64_t hash, struct pkv_standing *all, size_t num, uint64_t from,
+                         uint64_t far)
+{
+    sort(all, num);
     for (size_t i = 0; i < num; i++) {
         uint64_t gap = all[i].count - from;
         hash = pkv_mix(pkv_mix(hash, all[i].row), gap < far ? gap : far);
@@ -41,24 +99,10 @@ static uint64_t mix_gaps(uint64_t hash, struct standing *all, size_t num, uint64
     return hash;
 }
 
-static uint64_t mix_preemptions(const struct pkv_sched *s, uint64_t hash,
-                                struct pkv_request *const *waiting, size_t num,
-                                struct standing *scratch)
-{
-    uint64_t least = UINT64_MAX;
-    if (!s->config.policies.preempt->counts_preemptions)
-        return hash;
-    for (size_t i = 0; i < num + s->num_running; i++) {
-        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
-        scratch[i] = (struct standing){r->num_preemptions, r->row};
-        least = r->num_preemptions < least ? r->num_preemptions : least;
-    }
-    return mix_gaps(hash, scratch, num + s->num_running, least, FAR_AHEAD);
-}
-
-/* Passes missed, beside one that would come into the queue now. */
+/* Beside one that would come into the queue now. */
 static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
-                           struct pkv_request *const *waiting, size_t num, struct standing *scratch)
+                           struct pkv_request *const *waiting, size_t num,
+                           struct pkv_standing *scratch)
 {
     const struct pkv_order_ops *order = s->config.policies.order;
     uint32_t most_tokens = 0;
@@ -67,13 +111,15 @@ static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
     for (size_t i = 0; i < num + s->num_running; i++) {
         const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
         if (i < num)
-            scratch[i] = (struct standing){s->view.num_passes - r->waits_since_pass, r->row};
+            scratch[i] = (struct pkv_standing){s->view.num_passes - r->waits_since_pass, r->row};
         if (r->seq.num_known_tokens > most_tokens)
             most_tokens = r->seq.num_known_tokens;
     }
     uint64_t far = order->far_behind(s->config.policies.params[PKV_CHOICE_ORDER], most_tokens);
     return far > 0 ? mix_gaps(hash, scratch, num, 0, far) : hash;
 }
+
+/* --- all of it ------------------------------------------------------------------------------- */
 
 static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r)
 {
@@ -105,12 +151,13 @@ static uint64_t mix_learnt(const struct pkv_sched *s, uint64_t hash)
     return hash;
 }
 
-int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *err)
+int pkv_sched_fingerprint(struct pkv_sched *s, struct pkv_fingerprint *out, struct pkv_err *err)
 {
     size_t num = pkv_waiting_num(s->waiting);
     struct pkv_request **waiting = pkv_alloc(num, sizeof(struct pkv_request *), err);
     const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(struct pkv_seq *), err);
-    struct standing *scratch = pkv_alloc(num + s->num_running, sizeof(*scratch), err);
+    struct pkv_standing *scratch = pkv_alloc(num, sizeof(*scratch), err);
+    uint64_t hash;
     int result = -1;
     if (!waiting || !seqs || !scratch)
         goto out;
@@ -118,18 +165,19 @@ int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *er
     sched_update_view(s);
     for (size_t i = 0; i < s->num_running; i++)
         seqs[i] = &s->running[i]->seq;
-    if (pkv_cache_fingerprint(s->cache, seqs, s->num_running, out, err) < 0)
+    if (pkv_cache_fingerprint(s->cache, seqs, s->num_running, &hash, err) < 0)
         goto out;
     pkv_waiting_list(s->waiting, waiting);
+    if (note_preemptions(s, waiting, num, out, err) < 0)
+        goto out;
     for (size_t i = 0; i < s->num_running; i++)
-        *out = mix_request(s, *out, s->running[i]);
+        hash = mix_request(s, hash, s->running[i]);
     for (size_t i = 0; i < num; i++)
-        *out = pkv_mix(mix_request(s, *out, waiting[i]), pkv_waiting_has_place(waiting[i]));
-    *out = mix_preemptions(s, *out, waiting, num, scratch);
-    *out = mix_missed(s, *out, waiting, num, scratch);
+        hash = pkv_mix(mix_request(s, hash, waiting[i]), pkv_waiting_has_place(waiting[i]));
+    hash = mix_missed(s, hash, waiting, num, scratch);
     if (s->config.policies.order->fingerprint)
-        *out = pkv_mix(*out, s->config.policies.order->fingerprint(s->order_state, &s->view));
-    *out = mix_learnt(s, pkv_mix(*out, s->latch.is_shut));
+        hash = pkv_mix(hash, s->config.policies.order->fingerprint(s->order_state, &s->view));
+    out->number = mix_learnt(s, pkv_mix(hash, s->latch.is_shut));
     result = 0;
 out:
     pkv_free(waiting);
