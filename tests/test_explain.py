@@ -384,8 +384,8 @@ class NotLookedAt(ExplainCase):
         self.assertIn("waited 38 steps to be admitted. First in line at step 2, refused for blocks: its "
                       "next chunk did not fit (7 blocks needed, 4 free; A held 2 and B 2); at step 3, "
                       "latch: nobody was looked at for 27 steps after it was refused, until a running "
-                      "request left (7 blocks needed, 4 free; A held 2 and B 2). It ended when A finished",
-                      life)
+                      "request left for the first time (7 blocks needed, 4 free; A held 2 and B 2). It "
+                      "ended when A finished", life)
         self.assertIn("try next    on_blocked: stop", text)
 
     def test_latch_of_another(self):
@@ -393,7 +393,8 @@ class NotLookedAt(ExplainCase):
         rows = self.ROWS + ((10, 16, 1, {"priority": -1}),)
         self.run_case(rows, 8, scheduler="on_blocked: latch, order: priority", ids="ABCD")
         self.assertIn("First in line at step 10, latch: nobody was looked at for 27 steps after C was "
-                      "refused, until a running request left (1 block needed, 4 free; A held 2 and B 2). "
+                      "refused, until a running request left for the first time (1 block needed, 4 free; A "
+                      "held 2 and B 2). "
                       "It ended when B finished", " ".join(self.done("explain", "out", "D").stdout.split()))
         wait = [entry for entry in self.data("D")["life"] if entry["kind"] == "wait"][0]
         cause = wait["causes"][0]
@@ -434,8 +435,12 @@ class NotLookedAt(ExplainCase):
         self.assertIn("try next    mix: mixed", text)
 
     def test_latch_or_mix(self):
-        life = self.told("mix: decode_first, on_blocked: latch")[1]
-        self.assertIn("until a running request left; or mix: decode_first: nobody", life)
+        """C comes while A and B decode, so nobody looks at it; the summary adds up both causes. When B has
+        ended with step 29, C is refused in no step, as A decodes on."""
+        text, life = self.told("mix: decode_first, on_blocked: latch")
+        self.assertIn("until a running request left; or mix: decode_first: nobody", " ".join(text.split()))
+        self.assertIn("First in line at step 2, mix: decode_first: nobody was looked at while others", life)
+        self.assertNotIn("latch", life)
 
 
 class Ask(ExplainCase):

@@ -211,6 +211,40 @@ START_TEST(prefill_first_decodes_when_nobody_fits)
 }
 END_TEST
 
+/* 6 blocks: rows 0 and 1 (40) hold 3 each. Row 2 is refused in step 1 and shuts the queue: in each step
+ * nobody is looked at, so the two decode. With 48 positions each after step 8, row 0 wants a fourth block
+ * in step 9: row 1 is given up, and that, not the shut queue, is what newcomers wait for. */
+START_TEST(a_preemption_stands_above_a_shut_queue)
+{
+    struct pkv_sched_config config = base_config(6);
+    const struct pkv_plan *plan;
+    struct pkv_sched *sched;
+
+    set(&config, PKV_CHOICE_MIX, "prefill_first");
+    set(&config, PKV_CHOICE_ON_BLOCKED, "latch");
+    sched = make_sched(&config);
+    add(sched, 0, 40, 30, 0);
+    add(sched, 1, 40, 30, 0);
+    step(sched);
+    add(sched, 2, 16, 1, 0);
+    ck_assert_int_eq(step(sched)->limit, PKV_LIMIT_BLOCKS);
+    for (int t = 2; t < 9; t++) {
+        plan = step(sched);
+        ck_assert_int_eq(plan->limit, PKV_LIMIT_LATCH);
+        ck_assert(plan->is_latched);
+        ck_assert_uint_eq(pkv_request_get(plan->refused)->row, 2);
+    }
+    plan = step(sched);
+    ck_assert_uint_eq(plan->num_preemptions, 1);
+    ck_assert_int_eq(plan->limit, PKV_LIMIT_PREEMPTED);
+    ck_assert(!plan->is_latched);
+    ck_assert_ptr_null(plan->refused.request);
+    ck_assert_uint_eq(plan->refused_number, 0);
+    ck_assert_uint_eq(plan->refused_need_blocks, 0);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* Who decodes undisturbed is not walked, and stands still as a whole in a step of prompts. */
 START_TEST(the_decoding_ones_go_on_together_between_prompts)
 {
@@ -273,6 +307,7 @@ int main(void)
     tcase_add_test(tests, separate_with_limit_lets_decodes_through);
     tcase_add_test(tests, separate_with_limit_of_one);
     tcase_add_test(tests, prefill_first_decodes_when_nobody_fits);
+    tcase_add_test(tests, a_preemption_stands_above_a_shut_queue);
     tcase_add_test(tests, the_decoding_ones_go_on_together_between_prompts);
     tcase_add_test(tests, every_mix_can_be_stuck_and_none_hangs);
     suite_add_tcase(suite, tests);

@@ -101,6 +101,17 @@ class Commands(StepCase):
                          [True, False, False, True])
         self.assertIn("\n         0  +  +  b  b\n", pages[1])
 
+    def test_given_up_while_the_queue_is_shut(self):
+        """c wants 3 blocks in step 1 and shuts the queue. In step 2 nobody is looked at, then a wants a third
+        block and b is given up: that is what b, back at the front, waits for."""
+        self.write("scenario.yaml", RIVALS + "scheduler: {on_blocked: latch, mix: prefill_first}\n")
+        self.write("trace.jsonl", TRACE.replace('9, "input_length": 3', '1, "input_length": 5'))
+        pages = self.step("\n\n\n").stdout.split("\nStep ")[1:]
+        self.assertIn("waits       c, first in line: blocks: its next chunk did not fit", pages[1])
+        self.assertIn("preempted   b for a", pages[2])
+        self.assertIn("waits       b, first in line: preempted: running requests gave up blocks", pages[2])
+        self.assertNotIn("latch", pages[2])
+
     def test_name_with_blanks(self):
         self.write("trace.jsonl", TRACE.replace('"b"', '"b  and more"'))
         self.assertIn("only        request b  and more\n", self.step("r b  and more \n").stdout)

@@ -65,6 +65,10 @@ const struct cli_command cli_explain = {
         "blocks, who was first in line before it and what ended it; each admission with its prefix "
         "hits; each preemption with for whom, what was lost and when it was computed again; its "
         "largest gap between two tokens and what that was; where its time went.\n\n"
+        "The log names a cause once for each wait, so the numbers are those of the first time. Where "
+        "on_blocked: latch kept the queue shut, that is for how many steps nobody was looked at after a "
+        "refusal until a running request left for the first time: latched_steps in --json, from the "
+        "step after refused_step on, 0 when none left.\n\n"
         "Time is told in steps when every step of the run takes the same time. A request without an "
         "id is asked for by the number of its row. Files of different runs are an error.",
     .examples = "pagedkv explain out R1\n"

@@ -171,7 +171,7 @@ struct pkv_plan {
     struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none is known */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
-    bool is_latched;                 /* the queue was shut (on_blocked: latch), and is since then: */
+    bool is_latched;                 /* limit latch: the queue was shut (on_blocked: latch), since then: */
     struct pkv_request_ref refused;  /* who was refused; it may be gone by now */
     uint64_t refused_number;         /* in the plan of that number */
     uint64_t refused_need_blocks;

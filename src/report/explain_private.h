@@ -99,7 +99,8 @@ struct cause {
     struct pkv_text names;        /* owned; begins with who it is that waits */
     struct held holders[PKV_MAX_HOLDERS];
     size_t num_holders;
-    /* Behind a queue that was shut: by whose refusal, and for how many steps from the one after it. */
+    /* Behind a queue that was shut: by whose refusal, and for how many steps from the one after it until
+     * it was opened for the first time. It may have been shut again. */
     bool is_latched;
     uint64_t refused_step, num_latched_steps;    /* 0 = it was not opened so far */
     size_t refused;               /* where it begins in the names; an empty one = it had left */

@@ -64,7 +64,14 @@ void add_latch_reason(struct pkv_text *t, const char *refused, uint64_t num_step
     pkv_text_add(t, " was refused");
 }
 
-/* Nobody was looked at: the queue is shut, or the mix had only decodes run. */
+/* The mix had only decodes run. */
+static void add_mix_reason(struct pkv_text *t, const struct pkv_scenario *s)
+{
+    pkv_text_fmt(t, "mix: %s: nobody was looked at while others decoded",
+                 s->sched.policies.mix->info.name);
+}
+
+/* Of all the time in which nobody was looked at: the queue was shut, or the mix had only decodes run. */
 static void add_unseen_reason(struct pkv_text *t, const struct pkv_scenario *s)
 {
     const struct pkv_policies *p = &s->sched.policies;
@@ -75,7 +82,7 @@ static void add_unseen_reason(struct pkv_text *t, const struct pkv_scenario *s)
     if (p->on_blocked->latches && decodes_alone)
         pkv_text_add(t, "; or ");
     if (decodes_alone || !p->on_blocked->latches)
-        pkv_text_fmt(t, "mix: %s: nobody was looked at while others decoded", p->mix->info.name);
+        add_mix_reason(t, s);
 }
 
 void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
@@ -104,7 +111,7 @@ void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv
         add_gate_reason(t, s);
         break;
     case PKV_LIMIT_LATCH:
-        add_unseen_reason(t, s);
+        add_mix_reason(t, s);
         break;
     case PKV_LIMIT_PREEMPTED:
         pkv_text_add(t, "preempted: running requests gave up blocks");
@@ -147,7 +154,10 @@ static void add_line(struct page *p, double frac, enum pkv_limit limit,
         pkv_text_add(&p->text, "  ");
         indent += BAR_COLUMNS + 2;
     }
-    add_limit_reason(&reason, limit, s);
+    if (limit == PKV_LIMIT_LATCH)
+        add_unseen_reason(&reason, s);
+    else
+        add_limit_reason(&reason, limit, s);
     page_wrap(p, indent, reason.text ? reason.text : "");
     p->text.failed |= reason.failed;
     pkv_text_free(&reason);

@@ -69,7 +69,8 @@ void page_plot_counts(struct page *p, const char *title, const uint32_t *bins, s
 
 /* ---- limits.c ---- */
 
-/* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". */
+/* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". Limit latch: by the
+ * mix; a queue that is shut is told with the next one. */
 void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s);
 /* The queue is shut by a refusal. refused: who, in words, NULL = it has left; num_steps: for how long nobody
  * has been looked at, 0 = that is not known. */

@@ -188,7 +188,7 @@ static void tell_reason(struct tick *tick, const struct pkv_scenario *scenario,
 {
     const struct pkv_request *refused = pkv_request_get(plan->refused);
     struct pkv_text id = {0};
-    if (!plan->is_latched) {
+    if (plan->limit != PKV_LIMIT_LATCH || !plan->is_latched) {
         add_limit_reason(&tick->words, plan->limit, scenario);
         return;
     }

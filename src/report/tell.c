@@ -52,7 +52,7 @@ static void tell_latch(struct pkv_text *t, const struct cause *c)
     bool itself = strcmp(refused, c->names.text) == 0;
     add_latch_reason(t, itself ? "it" : *refused ? refused : NULL, c->num_latched_steps);
     if (c->num_latched_steps > 0)
-        pkv_text_add(t, ", until a running request left");
+        pkv_text_add(t, ", until a running request left for the first time");
 }
 
 void tell_cause(struct pkv_text *t, const struct run_dir *run, const struct cause *c)

@@ -60,13 +60,16 @@ static int run_mix(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *e
     return looked < 0 || again < 0 ? -1 : looked || again;
 }
 
-/* A preemption stands above what newcomers were refused for. */
+/* A preemption stands above what newcomers were refused for, and opens a queue that was shut. */
 static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked)
 {
     if (plan->num_preemptions > 0) {
         plan->limit = PKV_LIMIT_PREEMPTED;
         plan->head = (struct pkv_request_ref){0};
         plan->head_need_blocks = 0;
+        plan->is_latched = false;
+        plan->refused = (struct pkv_request_ref){0};
+        plan->refused_number = plan->refused_need_blocks = 0;
     } else if (!looked && pkv_waiting_head(s->waiting)) {
         sched_pass_by(s, plan);
     }
