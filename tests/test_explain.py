@@ -407,6 +407,38 @@ class NotLookedAt(ExplainCase):
         self.assertIn("First in line at step 10, latch: nobody was looked at for 27 steps after one that "
                       "is gone was refused", " ".join(self.done("explain", "out", "D").stdout.split()))
 
+    def test_latch_opened_by_a_preemption(self):
+        """4 blocks: A and B hold 2 each, C is refused in step 2. In step 17 A wants its 33rd position."""
+        self.run_case(((0, 16, 40), (0, 16, 40), (2, 33, 1)), 4, scheduler="on_blocked: latch")
+        self.assertEqual(self.data("B")["life"][3]["step"], 17)
+        self.assertIn("at step 3, latch: nobody was looked at for 14 steps after it was refused, until",
+                      " ".join(self.done("explain", "out", "C").stdout.split()))
+
+    def test_latch_opened_by_an_abort(self):
+        """B is cancelled before step 12, while it runs."""
+        rows = (self.ROWS[0], (0, 16, 30, {"abort_ms": 12}), self.ROWS[2])
+        self.run_case(rows, 8, scheduler="on_blocked: latch")
+        self.assertIn("at step 3, latch: nobody was looked at for 9 steps after it was refused, until",
+                      " ".join(self.done("explain", "out", "C").stdout.split()))
+
+    def test_latch_ahead(self):
+        """D comes in step 4 and waits behind C, from step 20 on behind E. When the queue is opened after
+        step 29, C is not ahead at the moment, but has been for longest."""
+        rows = self.ROWS + ((4, 16, 1), (20, 16, 1, {"priority": -1}))
+        self.run_case(rows, 8, scheduler="on_blocked: latch, order: priority", ids="ABCDE")
+        self.assertIn("others were first in line, in 3 turns; the longest turn, 16 steps, was C's, latch: "
+                      "nobody was looked at for 27 steps after it was refused, until",
+                      " ".join(self.done("explain", "out", "D").stdout.split()))
+
+    def test_latch_of_one_ahead_all_the_time(self):
+        """Opened after step 29, while D waits behind C, or before it comes. E's end says that C is ahead."""
+        for begin, waited in ((4, 36), (35, 5)):
+            rows = self.ROWS + ((begin, 16, 1), (begin + 1, 16, 1, {"abort_ms": begin + 2}))
+            self.run_case(rows, 8, scheduler="on_blocked: latch", ids="ABCDE")
+            life = " ".join(self.done("explain", "out", "D").stdout.split())
+            self.assertIn(f"waited {waited} steps to be admitted", life)
+            self.assertIn("latch: nobody was looked at for 27 steps after it was refused, until", life)
+
     def blocked(self, *keys):
         log = map(json.loads, self.read("out", "events.jsonl").splitlines())
         return [tuple(e.get(key) for key in keys) for e in log if e["kind"] == "blocked"]
