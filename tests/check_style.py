@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Count what can be counted of the house style: no function over 60 lines and most under 25, no file
-over 600 lines, no line far over 100 columns, no tab, no blank at a line's end, and a head comment.
+over 600 lines, no line far over 100 columns, no tab, no blank at a line's end, and a head comment. In
+the pages for readers no prose is wider than 105 columns; tables and what has no blank to break at are.
 
 usage: check_style.py SOURCE_ROOT
 """
@@ -10,6 +11,7 @@ import sys
 
 MAX_FUNCTION, MOST_FUNCTIONS, MAX_FILE = 60, 25, 600
 MAX_COLUMNS = 110       # 100 is the aim, and a table may look better a little wider
+PAGES, MAX_PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"), 105
 
 
 def function_lengths(lines):
@@ -42,8 +44,19 @@ def check_file(name, text, lengths):
             yield number, f"a function of {length} lines, at most {MAX_FUNCTION}"
 
 
+def check_page(text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_PROSE and not line.startswith("|") and " " in line.strip():
+            yield number, f"{len(line)} columns, at most {MAX_PROSE}"
+
+
 def main(root):
     lengths, bad = [], 0
+    for name in PAGES:
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, what in check_page(file.read()):
+                print(f"{name}:{number}: {what}")
+                bad += 1
     names = [name for folder in ("include", "src", "tools", "tests") for ending in ("c", "h")
              for name in glob.glob(os.path.join(root, folder, "**", "*." + ending), recursive=True)]
     for name in sorted(names):
