@@ -44,7 +44,8 @@ static int note_event(void *ctx, const struct pkv_event *event, struct pkv_err *
         .kind = event->kind, .step = event->step, .row = event->request->row,
         .grower_row = event->grower ? event->grower->row : UINT64_MAX, .limit = event->limit,
         .need_blocks = event->need_blocks, .free_blocks = event->free_blocks,
-        .num_holders = event->num_holders };
+        .num_holders = event->num_holders, .num_blocks = event->num_blocks,
+        .num_bytes = event->num_bytes, .time_ns = event->time_ns, .done_ns = event->done_ns };
     for (size_t i = 0; i < event->num_holders; i++) {
         told->holder_rows[i] = event->holders[i].request->row;
         told->holder_blocks[i] = event->holders[i].num_blocks;

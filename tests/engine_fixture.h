@@ -28,6 +28,9 @@ struct told_event {
     size_t num_holders;
     uint64_t holder_rows[PKV_MAX_HOLDERS];
     uint32_t holder_blocks[PKV_MAX_HOLDERS];
+    uint32_t num_blocks;               /* of a swap, as the next two */
+    uint64_t num_bytes;
+    int64_t time_ns, done_ns;
 };
 
 struct told_request {

@@ -266,6 +266,47 @@ class Lives(ExplainCase):
         self.assertIn("or steps.csv is not there whole", foot["largest gap"])
 
 
+class Swapped(ExplainCase):
+    """B goes to the host at tick 1 and comes back at tick 19 (worked out in test_swap.c): two blocks of
+    16,000 bytes take 2.5 ms one way, and it goes on with the step at 22 ms."""
+    maxDiff = None
+
+    def setUp(self):
+        super().setUp()
+        self.run_case(((0, 32, 17), (0, 30, 10)), "4, host_blocks: 8, bytes_per_token: 1000",
+                      scheduler="on_preempt: swap}\nlink: {bandwidth: 16MB, latency: 250us")
+
+    def test_life(self):
+        _, told, foot = self.life("B")
+        self.assertEqual(told[3], ("step 1", "preempted for A, which was short of a block (preempt: "
+                                   "newest); 2 blocks (32,000 bytes) go to the host within 2.5 steps; "
+                                   "let in again 18.5 steps later"))
+        self.assertEqual(told[5], ("step 19", "resumed: took 2 of 4 free blocks; 2 blocks (32,000 bytes) "
+                                   "come back from the host within 2.5 steps"))
+        self.assertEqual(foot["largest gap"], "22 steps between two tokens: it was preempted at step 1, "
+                         "away for 18.5 steps, and came back from the host")
+        self.assertEqual(foot["cost"], "1 preemption, 0 tokens computed again")
+
+    def test_data(self):
+        life = {entry["kind"]: entry for entry in self.data("B")["life"]}
+        for kind, done_ns in (("preempt", 3_500_000), ("resume", 22_000_000)):
+            self.assertEqual([life[kind][key] for key in ("swapped_blocks", "swapped_bytes",
+                                                          "swap_done_ns")], [2, 32000, done_ns])
+
+    def test_pages(self):
+        """A block on the link is nobody's; one that comes back has its place among those who run."""
+        text = self.call("run", "scenario.yaml", "--step", stdin=None,
+                         input="g 1\ng 19\nc\n").stdout
+        _, *pages = re.split(r"(?m)^Step ", text)
+        for words in ("0  A  A  >  >\n", "> on the link, free when that is done\n",
+                      "swap out    B: 2 blocks go to the host (32,000 bytes), free in 2.5 ms\n",
+                      "1  2 on the host\n"):
+            self.assertIn(words, pages[1])
+        for words in ("swap in     B: 2 blocks come from the host (32,000 bytes), there in 2.5 ms\n",
+                      "B  B            +0        30/31    14/16  coming from the host: 2 3\n"):
+            self.assertIn(words, pages[2])
+
+
 class Worst(ExplainCase):
     def test_order(self):
         """Case 3 with more company: median per token of A 1, D 1, E 1, B 20 and C 20 steps is 1."""

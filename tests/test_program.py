@@ -172,7 +172,7 @@ class Help(ProgramCase):
         """Its names are those in files of a run."""
         self.small()
         self.write("scenario.yaml", SCENARIO + "targets: {ttft_ms: 5}\n")
-        self.done("run", "scenario.yaml", "-o", "out")
+        self.done("run", "scenario.yaml", "-o", "out", "--set", "kv.host_blocks=5")
         facts = self.facts("files")
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
@@ -191,9 +191,10 @@ class Help(ProgramCase):
         """Its names are those that the program offers for an unknown one."""
         self.small()
         facts = self.facts("scenario")
-        for section, prefix in (("POOL", "kv."), ("SCHEDULER", "scheduler."), ("STEP TIME", "step_time."),
-                                ("TRAFFIC", "traffic."), ("TARGETS", "targets."),
-                                ("SPECULATION", "speculation."), ("MEASURE", "measure.")):
+        for section, prefix in (("POOL", "kv."), ("LINK", "link."), ("SCHEDULER", "scheduler."),
+                                ("STEP TIME", "step_time."), ("TRAFFIC", "traffic."),
+                                ("TARGETS", "targets."), ("SPECULATION", "speculation."),
+                                ("MEASURE", "measure.")):
             error = self.call("run", "scenario.yaml", "--set", prefix + "colour=1").stderr
             known = set(re.search(r"known in \S+: (.*)\n", error)[1].split(", "))
             named = {name.removeprefix("kv.") for name in facts[section]}

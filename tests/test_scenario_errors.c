@@ -72,6 +72,32 @@ static const struct wrong wrongs[] = {
       "layout: contiguous_exact goes without a prefix cache" },
     { MINIMAL "scheduler: {preset: orca-max}\n", 3, 21,
       "contiguous_max reserves max_model_len positions, and there is no scheduler.max_model_len" },
+    /* swapping */
+    { MINIMAL "scheduler: {on_preempt: swap}\n", 3, 25,
+      "on_preempt: swap copies blocks to the host, and there is no kv.host_blocks" },
+    { "kv: {num_blocks: 5, host_blocks: 4, prefix_cache: false}\n"
+      "scheduler: {on_preempt: auto, layout: contiguous_exact}\ntraffic: {trace: t.jsonl}\n", 2, 25,
+      "on_preempt: auto moves blocks one by one, and layout: contiguous_exact gives them in one piece" },
+    { "kv: {num_blocks: 5, host_blocks: 4, groups: [{type: sliding, window: 8}]}\n"
+      "scheduler: {on_preempt: swap}\ntraffic: {trace: t.jsonl}\n", 1, 45,
+      "on_preempt: swap moves the blocks of one growing table and serves one group of full attention" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nscheduler: {on_preempt: swap, async_scheduling: true}\n"
+      "traffic: {trace: t.jsonl}\n", 2, 25, "on_preempt: swap moves blocks between steps that do not "
+      "overlap and bring one token; it goes without async_scheduling" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nscheduler: {on_preempt: auto}\ntraffic: {trace: t.jsonl}\n"
+      "speculation: {method: ngram, num_tokens: 2, acceptance_rate: 1}\n", 2, 25,
+      "on_preempt: auto moves blocks between steps that do not overlap and bring one token; it goes "
+      "without speculation" },
+    { "kv: {num_blocks: 5, bytes_per_token: 4}\ntraffic: {trace: t.jsonl}\n", 1, 21,
+      "kv.bytes_per_token: has no meaning while kv.host_blocks is 0" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {bandwidth: 0}\ntraffic: {trace: t.jsonl}\n", 2, 19,
+      "link.bandwidth: 0 is not within 1" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {bandwidth: 5 parsecs}\n", 2, 19,
+      "link.bandwidth: '5 parsecs'" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {latency: 5}\ntraffic: {trace: t.jsonl}\n", 2, 17,
+      "link.latency: '5' has no unit" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {delay: 5us}\n", 2, 8,
+      "unknown key 'link.delay'; known in link: bandwidth, latency" },
     /* types */
     { "kv: {num_blocks: many}\n", 1, 18, "kv.num_blocks: 'many' is not a whole number" },
     { "kv: {num_blocks: -5}\n", 1, 18, "'-5' is negative" },

@@ -30,12 +30,13 @@ static const struct man_fact steps[] = {
     {"evicted_blocks", "blocks whose identity was lost to a taker"},
     {"stored_tokens", "different positions in held blocks; a shared one counts once"},
     {"context_tokens", "sum over the scheduled requests of the positions they attend to"},
-    {"swapped_out_blocks", "0: this version recomputes"},
-    {"swapped_in_blocks", "0: this version recomputes"},
+    {"swapped_out_blocks", "blocks that begin to go to the host in this step (on_preempt: swap, auto)"},
+    {"swapped_in_blocks", "blocks that begin to come back"},
     {"max_gap_ns", "largest gap between two tokens of one request that ended in this step"},
     {"limit", "why the first in line was not admitted: 0 the queue was empty, 1 all that came were "
               "admitted, 2 blocks, 3 token budget, 4 sequences, 5 gate, watermark or reserve, "
-              "6 latch: nobody was looked at, 7 a preemption in this step"},
+              "6 latch: nobody was looked at, 7 a preemption in this step, or its blocks are on their "
+              "way to the host"},
 };
 
 static const struct man_fact requests[] = {
@@ -74,6 +75,9 @@ static const struct man_fact events[] = {
     {"first_token", "nothing more"},
     {"finish", "output_tokens"},
     {"abort", "was, its status until then; freed_blocks"},
+    {"swap_out", "behind a preempt: its blocks go to the host; blocks, bytes; done_ns, when the link "
+                 "will be through with them and they are free"},
+    {"swap_in", "behind a resume: they come back; the same"},
 };
 
 static const struct man_fact summary[] = {
@@ -115,6 +119,9 @@ static const struct man_fact summary[] = {
                     "drafted, how many in all; accepted, those that were right, also where they came after "
                     "the request's last token; emitted, tokens that came out of these times, the one "
                     "behind the drafts included"},
+    {"swap", "only with kv.host_blocks: preemptions that went to the host, host_full: those that would "
+             "have, had there been room; blocks and bytes out and in; link_busy_ns, the time the link "
+             "takes for all that was queued; host_blocks, and the most of them in use"},
 };
 
 static const struct man_fact size[] = {
@@ -177,6 +184,7 @@ static const struct man_fact compare[] = {
     {"unfinished", "requests still live when the run ended"},
     {"preemptions", "in the whole run"},
     {"recomputed_frac", "share of the scheduled tokens that had been computed before"},
+    {"swapped_bytes", "moved to the host and back; only with kv.host_blocks"},
     {"makespan_ns", "from the first arrival to the end of the last step"},
     {"requests_per_s", "completed requests over the makespan"},
     {"output_tokens_per_s", "over the makespan"},
@@ -185,6 +193,8 @@ static const struct man_fact compare[] = {
     {"ttft_mean_ms", "arrival to first token"},
     {"ttft_p99_ms", "99th percentile of it"},
     {"tpot_mean_ms", "mean time between the tokens of a completed request"},
+    {"itl_mean_ms", "every gap between two tokens of a request"},
+    {"itl_p99_ms", "99th percentile of them"},
     {"max_gap_p99_ms", "99th percentile of the largest gap of each request"},
     {"e2e_mean_ms", "arrival to last token"},
     {"e2e_p99_ms", "99th percentile of it"},

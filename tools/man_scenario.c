@@ -24,9 +24,16 @@ static const struct man_fact top[] = {
     {"kv.pp", "its pipeline stages; 1"},
     {"kv.pp_layers", "layers of each of them, like [56, 8]; left out: dealt out evenly"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
+    {"kv.host_blocks", "room for copies on the host, for on_preempt: swap and auto; 0"},
+    {"kv.bytes_per_token", "with host_blocks: what a token takes of a block; 128KiB"},
     {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
                   "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "
                   "and {type: state, blocks: 1}; block_size may stand in each"},
+};
+
+static const struct man_fact link_facts[] = {
+    {"bandwidth", "bytes a second between pool and host, both ways together; 25GB"},
+    {"latency", "of each block; 10us"},
 };
 
 static const struct man_fact grid[] = {
@@ -152,6 +159,7 @@ void man_scenario(struct pkv_text *out)
                   "--set KEY=VALUE with the key's dotted name.\n\n"
                   "Times may be written 250us, 1ms or 2.5s.");
     man_facts(out, "POOL", NULL, FACTS(top));
+    man_facts(out, "LINK", "Keys below link, with kv.host_blocks:", FACTS(link_facts));
     man_facts(out, "SCHEDULER", "Keys below scheduler:", FACTS(scheduler));
     for (int c = 0; c < PKV_CHOICE_COUNT; c++)
         choice(out, (enum pkv_choice)c);

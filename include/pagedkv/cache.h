@@ -16,7 +16,7 @@
  * divisor, and what is hashed or hit ends at a multiple of their least common multiple.
  *
  * Invariants, recounted by pkv_cache_check() from the sequences it is given:
- *   C1  a block's reference count is the number of times it stands in the tables
+ *   C1  a block's reference count is the number of times it stands in the tables and in transfers
  *   C2  every indexed block is found under its key, the oldest of equal ones first
  *   C3  num_keys is the number of different keys in the index
  *   C4  num_cached is the number of free blocks that have a key
@@ -27,6 +27,7 @@
  *       but for those that no hit of their group could use
  *   C8  the null blocks of a table come first, and no later position looks at what was in them
  *   C9  a block with a second identity has a first one
+ *   C10 the host blocks in use are the copies of the sequences, and no more than there are
  * Order of identities and of freed blocks: vllm/v1/core/block_pool.py and kv_cache_utils.py.
  */
 #ifndef PAGEDKV_CACHE_H
@@ -120,6 +121,8 @@ struct pkv_cache_config {
     enum pkv_publish publish;          /* when a full block answers look-ups */
     uint32_t max_ahead_tokens;         /* positions beyond the computed ones that a table may have */
     bool drops_last_hit;               /* the last block of a hit is computed anew (EAGLE) */
+    uint32_t num_host_blocks;          /* room for copies on the host; see below */
+    bool keeps_copies;                 /* copies may be asked for: sequences have room to list them */
 };
 
 /* One block table. */
@@ -148,6 +151,8 @@ struct pkv_seq {
     uint64_t root, output_origin;
     uint32_t output_first;
     struct pkv_table tables[PKV_MAX_GROUPS];
+    struct pkv_table copies;        /* of blocks on the host: their places in the table, rising */
+    uint32_t num_copied_tokens;     /* positions it had when they were made */
 };
 
 /* What a look-up found. blocks point into the cache's scratch: valid until its next look-up. */
@@ -165,6 +170,7 @@ struct pkv_cache_figures {
     uint32_t num_keys;                           /* different identities in the index */
     uint64_t num_stored;                         /* different positions in held blocks */
     uint64_t num_evicted, num_copied;            /* identities lost to a taker; copies on write */
+    uint32_t num_host_blocks, num_host_used;     /* room for copies, and copies */
     struct pkv_pool_counts pool;
 };
 
@@ -261,7 +267,8 @@ void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint3
 /* Take back the identities of blocks not wholly below num_tokens (their tokens were cancelled). */
 void pkv_cache_unpublish(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_tokens);
 
-/* Give back all blocks, group after group, last block first; nothing is computed any more.
+/* Give back all blocks, group after group, last block first; nothing is computed any more. Copies on the
+ * host are dropped.
  *   returns  blocks that became free */
 uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq);
 
@@ -269,6 +276,57 @@ uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq);
  * full, or holds a state, is copied by the first that writes into it. */
 int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct pkv_seq *child,
                    struct pkv_err *err);
+
+/* Copies on the host, of one group of full attention.
+ *
+ * A sequence that gives up its blocks may have them copied out. Those that somebody else holds are not
+ * moved: they stay with the other holder and are found again by their identity, or are lost with it. What
+ * is being copied is held by the transfer, keeps its identity, may be hit meanwhile, and is free when the
+ * transfer is done; then it is a free block as any other, evicted in its turn.
+ *
+ * To come back, a sequence is looked up as any that waits; what the pool still has is shared, and the
+ * copies that follow without a gap are copied in. Behind a gap everything is computed again. Its new
+ * blocks get their identities when the transfer is done, and then the copies are dropped. Nothing is
+ * kept on the host for others.
+ *
+ * Transfers are done in the order in which they were begun. The cache does not know how long they take. */
+
+/* Room for so many transfers more, so that beginning one never allocates.
+ *   returns  0, or -1 with PKV_ERR_MEMORY */
+int pkv_cache_reserve_transfers(struct pkv_cache *cache, size_t num, struct pkv_err *err);
+
+/* Of the blocks of the first num_positions those that nobody else holds; out: positions in them. */
+uint32_t pkv_cache_num_movable(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                               uint32_t num_positions, uint64_t *out_num_positions);
+
+/* Begin to copy out the first num_positions, and hold no block any more; what is computed beyond them is
+ * given up. There is room on the host for all that is movable, and something is.
+ *   returns  blocks that became free at once: those beyond num_positions */
+uint32_t pkv_cache_swap_out(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num_positions);
+
+/* What would be there again with a hit and the copies behind it; all 0 when no copy would be used. */
+struct pkv_restore { uint32_t num_blocks, num_positions; };
+struct pkv_restore pkv_cache_find_copies(const struct pkv_cache *cache, const struct pkv_seq *seq,
+                                         const struct pkv_hit *hit);
+
+/* Begin to copy in: takes the hit and new blocks for `restore`, whose positions count as computed from
+ * now on. The caller knows that they are free. Needs pkv_cache_prepare(). */
+void pkv_cache_swap_in(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_hit *hit,
+                       struct pkv_restore restore);
+
+/* The oldest transfer is done: what it holds is given back, as pkv_cache_release() does. returns how many
+ * blocks became free. A sequence that was copied in has arrived, which its owner says. */
+uint32_t pkv_cache_transfer_done(struct pkv_cache *cache);
+void pkv_cache_arrived(struct pkv_cache *cache, struct pkv_seq *seq);
+void pkv_cache_drop_copies(struct pkv_cache *cache, struct pkv_seq *seq);
+
+/* The sequence of this transfer in, counted from the oldest one under way, is given up: nothing may be
+ * written over its blocks before the transfer is done, so that holds them from now on. */
+void pkv_cache_abandon(struct pkv_cache *cache, struct pkv_seq *seq, size_t transfer);
+
+/* Blocks that will be free when all transfers are done. O(blocks under way) */
+uint32_t pkv_cache_num_coming(const struct pkv_cache *cache);
+size_t pkv_cache_num_transfers(const struct pkv_cache *cache);
 
 struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_free(const struct pkv_cache *cache);

@@ -7,14 +7,19 @@
  *   E3  stored positions <= used blocks x block size in every row
  *   E4  under a layout of runs they are all of stored, reserved and internal, none below 0
  *
- * At a step: arrivals due, aborts due, schedule, step row, the model runs (time passes), tokens,
- * finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
+ * At a step: transfers done, arrivals due, aborts due, schedule, step row, the model runs (time passes),
+ * tokens, finishes, releases. A row has every count of one step. A step is skipped when nobody is live and
  * nothing was aborted in it.
  *
  * Under async_scheduling a step's tokens come out at the end of the next one: the model runs while
  * that one is scheduled. Its row has the counts of its own schedule and, with finished,
  * free_blocks_end and max_gap_ns, those of the tokens that came out in it. A step that finds nothing
  * running has no duration; what still runs when nobody is live any more is let go.
+ *
+ * Swapping (see sched.h): one link beside the compute, for both ways. A plan's transfers are queued behind
+ * those before them as the step begins, each of one request's blocks, one block after another (model.h);
+ * they are done at the first step that begins then or later. running counts those that are on their way
+ * back. What is still under way when nobody is live is done without a step.
  */
 #ifndef PAGEDKV_ENGINE_H
 #define PAGEDKV_ENGINE_H
@@ -81,7 +86,8 @@ struct pkv_request_row {
     X(PKV_EVENT_ADMIT, "admit") X(PKV_EVENT_RESUME, "resume")                   \
     X(PKV_EVENT_BLOCKED, "blocked") X(PKV_EVENT_PREEMPT, "preempt")             \
     X(PKV_EVENT_FIRST_TOKEN, "first_token") X(PKV_EVENT_FINISH, "finish")       \
-    X(PKV_EVENT_ABORT, "abort")
+    X(PKV_EVENT_ABORT, "abort")                                                 \
+    X(PKV_EVENT_SWAP_OUT, "swap_out") X(PKV_EVENT_SWAP_IN, "swap_in")
 
 enum pkv_event_kind {
 #define PKV_ENUM(sym, word) sym,
@@ -115,6 +121,9 @@ struct pkv_event {
     const struct pkv_request *grower;     /* preempt: for whom */
     uint32_t freed_blocks, lost_tokens;   /* preempt, abort */
     enum pkv_request_status was;          /* abort */
+    uint32_t num_blocks;                  /* swap_out, swap_in: on their way */
+    uint64_t num_bytes;                   /* the same */
+    int64_t done_ns;                      /* the same: when the link will have moved them */
 };
 
 /* Where results go. Any call may be NULL. A call that returns -1 ends the run. Order within a step:
@@ -181,6 +190,12 @@ struct pkv_engine_figures {
     /* Times that drafts were computed, how many in all, how many were right (those beyond a request's
      * end included), and tokens that came out of these times, drafts or not. */
     uint64_t num_verifications, drafted_tokens, accepted_tokens, verified_tokens;
+    /* Preemptions whose blocks went to the host, and those for which it was full; blocks moved; the link's
+     * time for all that was queued; the most copies there were after a plan. */
+    uint64_t swaps, swap_fallbacks, swapped_out_blocks, swapped_in_blocks;
+    int64_t link_busy_ns;
+    uint32_t peak_host_blocks;
+    uint64_t swap_block_bytes;            /* 0 = there is no host */
     struct pkv_cache_figures cache;
     bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
                                            * preempt: never nobody is given up */

@@ -1,5 +1,5 @@
 /*
- * model.h - how long one scheduler step takes.
+ * model.h - how long one scheduler step takes, and a block on the link to the host.
  *
  * Time is virtual and an integer number of nanoseconds. Two laws:
  *   fixed    every step takes fixed_ns
@@ -50,6 +50,18 @@ struct pkv_step_work {
 int64_t pkv_step_time_ns(const struct pkv_step_time *law, const struct pkv_step_work *work);
 
 const char *pkv_step_time_law_name(enum pkv_step_time_law law);
+
+/* The link between the pool and the host. Blocks go over it one by one, each a transfer with a latency
+ * of its own, whatever lies beside it in memory: many small blocks are slow, as the vLLM paper found
+ * (Kwon et al., SOSP 2023, section 7.3). */
+struct pkv_link {
+    uint64_t bytes_per_s;   /* > 0 */
+    int64_t latency_ns;     /* >= 0, of one block */
+};
+
+/* num_blocks blocks one after another, each latency + bytes / bandwidth, rounded up to a whole ns. At most
+ * PKV_LONGEST_STEP_NS, which stands for all that is longer. */
+int64_t pkv_link_time_ns(const struct pkv_link *link, uint64_t num_blocks, uint64_t block_bytes);
 
 #ifdef __cplusplus
 }

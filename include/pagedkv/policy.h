@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "pagedkv/cache.h"
+#include "pagedkv/model.h"
 #include "pagedkv/request.h"
 
 #ifdef __cplusplus
@@ -205,8 +206,19 @@ struct pkv_preempt_ops {
 enum pkv_place { PKV_PLACE_FRONT, PKV_PLACE_TAIL, PKV_PLACE_BY_ORDER };
 struct pkv_requeue_ops { struct pkv_policy_info info; enum pkv_place place; };
 
-enum pkv_on_preempt { PKV_ON_PREEMPT_RECOMPUTE };
-struct pkv_on_preempt_ops { struct pkv_policy_info info; enum pkv_on_preempt action; };
+/* One that is given up and has blocks of its own that may go to the host. */
+struct pkv_swap_case {
+    uint32_t num_blocks;                 /* nobody else holds: they would go out, and come back */
+    uint64_t num_positions;              /* computed in them */
+    int64_t wait_ns;                     /* until the link has done what is queued */
+    int64_t transfer_ns;                 /* all of them, one way */
+    const struct pkv_step_time *step_time;
+};
+struct pkv_on_preempt_ops {
+    struct pkv_policy_info info;
+    /* Do they go there, if there is room? NULL = never. */
+    bool (*swaps)(const struct pkv_swap_case *c);
+};
 
 enum pkv_grow { PKV_GROW_ONE_BY_ONE, PKV_GROW_WHOLE_BATCH };
 struct pkv_grow_ops { struct pkv_policy_info info; enum pkv_grow shape; };

@@ -46,6 +46,8 @@ struct pkv_request_spec {
     X(PKV_REQUEST_WAITING, "waiting")      /* never admitted, holds no block */  \
     X(PKV_REQUEST_RUNNING, "running")      /* holds blocks, gets tokens */       \
     X(PKV_REQUEST_PREEMPTED, "preempted")  /* lost its blocks, waits again */    \
+    X(PKV_REQUEST_SWAPPED, "swapped")      /* waits again, with copies on the host */ \
+    X(PKV_REQUEST_RESUMING, "resuming")    /* holds blocks that are being copied in */ \
     X(PKV_REQUEST_COMPLETED, "completed")                                       \
     X(PKV_REQUEST_ABORTED, "aborted")                                           \
     X(PKV_REQUEST_REJECTED, "rejected")    /* can never run; refused on arrival */ \

@@ -7,19 +7,31 @@
  *
  *   pkv_sched_add ... pkv_sched_abort ... pkv_sched_plan ... pkv_sched_commit ... pkv_sched_forget
  *
+ * Under on_preempt: swap and auto a request that is given up may wait SWAPPED, with copies of its blocks
+ * on the host. Its blocks are free when the link has copied them; who was short of them gets no token
+ * until then, and nobody else is given up for as many, nor is anybody admitted. SWAPPED ones wait in the
+ * one queue, where requeue puts them, and are asked for by the admit policy with room for all their
+ * tokens. They take no budget: RESUMING, they hold their blocks and count for max_num_seqs, but not as
+ * running, until they are copied in; then they run behind the last one admitted. What admit policies
+ * reckon of those who run leaves them out meanwhile.
+ *
  * Invariants, recounted by pkv_sched_check() with those of cache and pool:
- *   S1  a live request is waiting (or preempted) and in the queue, or running and in running, once
+ *   S1  a live request is waiting (or preempted, or swapped) and in the queue, or running and in running,
+ *       or resuming and in that list, once
  *   S2  a waiting request holds no block and has nothing computed
  *   S3  computed <= known for every running request outside a step, and never beyond what is known,
  *       in flight and proposed
- *   S4  running <= max_num_seqs
+ *   S4  running + resuming <= max_num_seqs
  *   S5  scheduled tokens of a plan <= the token budget
  *   S6  the steady requests' phases, sums and number are those of the requests themselves, their
  *       number in every plan that is out as well
- *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut
+ *   S7  the queue is shut (on_blocked: latch) only while those run who ran when it was shut, or were
+ *       on their way back then
  *   S8  a request's tokens in flight are the plans not committed that one will come out of, and a
  *       running one's positions in flight those that these plans are to compute
  *   S9  drafts are proposed for running requests alone, and as many as are asked for
+ *   S10 whoever is swapped or resuming has copies on the host and nobody else has; those resuming have a
+ *       transfer in each, in their order; cache and scheduler have as many transfers
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -30,6 +42,7 @@
 #include <stdint.h>
 
 #include "pagedkv/err.h"
+#include "pagedkv/model.h"
 #include "pagedkv/policy.h"
 #include "pagedkv/request.h"
 
@@ -76,9 +89,19 @@ struct pkv_speculation {
     uint32_t num_accepted;
 };
 
+/* The host that blocks may be swapped to, for on_preempt: swap and auto. They are refused with
+ * speculation and with async_scheduling. */
+struct pkv_swap_config {
+    uint64_t num_host_blocks;                /* 0 = no room for any */
+    uint64_t bytes_per_token;
+    struct pkv_link link;
+    struct pkv_step_time step_time;          /* what auto compares with; filled in by the engine */
+};
+
 /* Sizes: 0 = unlimited where it says so. */
 struct pkv_sched_config {
     struct pkv_policies policies;
+    struct pkv_swap_config swap;
     uint32_t num_blocks;                     /* usable */
     struct pkv_group_config groups[PKV_MAX_GROUPS];
     uint32_t num_groups;
@@ -113,7 +136,7 @@ struct pkv_sched_config {
     X(PKV_LIMIT_SEQS, "sequences")                                                 \
     X(PKV_LIMIT_GATE, "gate")          /* gate, watermark or reserve; the chunk would fit */ \
     X(PKV_LIMIT_LATCH, "latch")        /* nobody was looked at: latch or mix */         \
-    X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step */
+    X(PKV_LIMIT_PREEMPTED, "preempted") /* a preemption in this step, or its blocks are on their way */
 
 enum pkv_limit {
 #define PKV_ENUM(sym, word) sym,
@@ -150,7 +173,18 @@ struct pkv_plan_admission {
 
 struct pkv_plan_preemption {
     struct pkv_request_ref ref, grower;  /* given up, and for whom; the same when it gives up itself */
-    uint32_t freed_blocks, lost_tokens;  /* lost: computed positions, cancelled ones not counted */
+    uint32_t freed_blocks, lost_tokens;  /* lost: computed positions, cancelled ones not counted; 0 when
+                                            swapped */
+    uint32_t num_swapped_blocks;         /* on their way to the host; 0 = to be computed again */
+    bool host_was_full;                  /* they would have gone there */
+};
+
+/* Blocks under way between pool and host. */
+struct pkv_transfer {
+    bool is_out;
+    uint32_t num_blocks;
+    struct pkv_request_ref ref;          /* may be gone */
+    int64_t done_ns;                     /* the engine's */
 };
 
 /* Requests that decode undisturbed are not listed one by one: num_steady of them, all of them before
@@ -175,7 +209,9 @@ struct pkv_plan {
     struct pkv_request_ref refused;  /* who was refused; it may be gone by now */
     uint64_t refused_number;         /* in the plan of that number */
     uint64_t refused_need_blocks;
-    bool changed_nothing;            /* nothing scheduled or preempted, no block given back */
+    size_t num_transfers;            /* begun: the last ones of pkv_sched_transfers() */
+    size_t num_stalled;              /* running ones that wait for blocks that are being copied out */
+    bool changed_nothing;            /* nothing scheduled, preempted or given back, nobody on the way back */
     bool left_steady;                /* those who were steady are spelled out from this step on */
     /* written by commit: whose last token this was, in scheduling order */
     struct pkv_request **finished;
@@ -194,8 +230,8 @@ int pkv_sched_add(struct pkv_sched *sched, const struct pkv_request_spec *spec,
                   struct pkv_request **out, char *reason, size_t reason_size,
                   struct pkv_err *err);
 
-/* Cancel a live request in any state, between steps; its blocks are free at once. The caller forgets
- * it.
+/* Cancel a live request in any state, between steps; its blocks are free at once, but for those under way
+ * to or from the host, which are when that is done. The caller forgets it.
  *   returns  blocks that became free */
 uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
 
@@ -239,11 +275,20 @@ size_t pkv_plan_num_scheduled(const struct pkv_plan *plan);
 void pkv_sched_list_entries(struct pkv_sched *sched, const struct pkv_plan *plan,
                             struct pkv_plan_entry *out);
 
+/* Transfers under way, the oldest first; out: how many. The engine writes when they are done, says so one
+ * after another between steps, and how long the link has work before a plan is made. Room as long as
+ * until the next call that is not for reading. */
+struct pkv_transfer *pkv_sched_transfers(struct pkv_sched *sched, size_t *out_num);
+void pkv_sched_transfer_done(struct pkv_sched *sched);
+void pkv_sched_set_link_wait(struct pkv_sched *sched, int64_t wait_ns);
+/* A block of the pool in bytes, as it goes over the link. */
+uint64_t pkv_swap_block_bytes(const struct pkv_sched_config *config);
+
 /* Let go of a finished, aborted or refused request's record. */
 void pkv_sched_forget(struct pkv_sched *sched, struct pkv_request *request);
 
-/* Every waiting or running request becomes UNFINISHED and gives back its blocks; for the end of a
- * run that cannot go on. Calls each(ctx, request) in row order, then forgets it. */
+/* Every live request becomes UNFINISHED and gives back its blocks, and transfers under way are done; for
+ * the end of a run that cannot go on. Calls each(ctx, request) in row order, then forgets it. */
 void pkv_sched_drain(struct pkv_sched *sched,
                      void (*each)(void *ctx, struct pkv_request *request), void *ctx);
 
@@ -254,6 +299,8 @@ const struct pkv_sched_config *pkv_sched_config(const struct pkv_sched *sched);
 struct pkv_cache *pkv_sched_cache(struct pkv_sched *sched);
 size_t pkv_sched_num_running(const struct pkv_sched *sched);
 struct pkv_request *pkv_sched_running(const struct pkv_sched *sched, size_t i);
+size_t pkv_sched_num_resuming(const struct pkv_sched *sched);   /* on their way back from the host */
+struct pkv_request *pkv_sched_resuming(const struct pkv_sched *sched, size_t i);
 size_t pkv_sched_num_waiting(const struct pkv_sched *sched);
 struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);   /* by the last pass; NULL = none */
 void pkv_sched_list_waiting(const struct pkv_sched *sched, struct pkv_request **out);

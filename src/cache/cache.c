@@ -70,6 +70,8 @@ struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct
     cache->publish = config->publish;
     cache->max_ahead_tokens = config->max_ahead_tokens;
     cache->drops_last_hit = config->drops_last_hit;
+    cache->num_host_blocks = config->num_host_blocks;
+    cache->keeps_copies = config->keeps_copies;
     cache->takes_runs = config->pool.layout->create != NULL;
     cache->needs_hint = config->pool.evict->needs_hint && !cache->takes_runs;
     cache->pool = pkv_pool_create(&config->pool, err);
@@ -84,6 +86,7 @@ void pkv_cache_destroy(struct pkv_cache *cache)
 {
     if (!cache)
         return;
+    cache_free_transfers(cache);
     prefix_index_finish(&cache->index);
     prefix_index_finish(&cache->second);
     pkv_pool_destroy(cache->pool);
@@ -202,9 +205,8 @@ static void take_hit(struct pkv_cache *cache, struct pkv_seq *seq, const struct 
     seq->num_computed_tokens = hit->num_tokens;
 }
 
-enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
-                              const struct pkv_hit *hit, uint32_t num_tokens,
-                              uint32_t num_positions)
+enum pkv_alloc cache_grow(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_hit *hit,
+                          uint32_t num_tokens, uint32_t num_positions)
 {
     if (!cache->is_plain)
         cache_trim(cache, seq);
@@ -230,9 +232,17 @@ enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
     }
     seq->num_computed_tokens += num_tokens;
     cache->num_stored += (uint64_t)num_tokens * cache->num_storing;
-    if (cache->prefix_cache && cache->publish == PKV_PUBLISH_ALLOC)
-        pkv_cache_publish(cache, seq);
     return PKV_ALLOC_OK;
+}
+
+enum pkv_alloc pkv_cache_grow(struct pkv_cache *cache, struct pkv_seq *seq,
+                              const struct pkv_hit *hit, uint32_t num_tokens,
+                              uint32_t num_positions)
+{
+    enum pkv_alloc taken = cache_grow(cache, seq, hit, num_tokens, num_positions);
+    if (taken == PKV_ALLOC_OK && cache->prefix_cache && cache->publish == PKV_PUBLISH_ALLOC)
+        pkv_cache_publish(cache, seq);
+    return taken;
 }
 
 uint32_t pkv_cache_period(const struct pkv_cache *cache)
@@ -326,6 +336,8 @@ struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache)
         .num_stored = cache->num_stored,
         .num_evicted = cache->num_evicted,
         .num_copied = cache->num_copied,
+        .num_host_blocks = cache->num_host_blocks,
+        .num_host_used = cache->num_host_used,
         .pool = pkv_pool_counts(cache->pool),
     };
 }

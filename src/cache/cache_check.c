@@ -1,5 +1,5 @@
 /*
- * cache_check.c - recount the cache from the sequences that hold its blocks: C1 to C9 of cache.h.
+ * cache_check.c - recount the cache from the sequences that hold its blocks: C1 to C10 of cache.h.
  */
 #include <inttypes.h>
 
@@ -88,6 +88,45 @@ static int count_table(const struct pkv_cache *cache, const struct pkv_seq *seq,
     return check_published(cache, seq, group, err);
 }
 
+static int check_copies(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
+                        size_t num_seqs, struct pkv_err *err)
+{
+    uint64_t num = 0;
+    for (size_t i = 0; i < num_seqs; i++) {
+        const struct pkv_table *copies = &seqs[i]->copies;
+        num += copies->num;
+        for (uint32_t k = 0; k < copies->num; k++)
+            if ((k > 0 && copies->ids[k - 1] >= copies->ids[k]) ||
+                (uint64_t)copies->ids[k] * cache->block_size >= seqs[i]->num_copied_tokens)
+                return pkv_fail(err, PKV_ERR_AUDIT, "C10: copy %u is of block %u of a sequence of %u "
+                                "positions", k, copies->ids[k], seqs[i]->num_copied_tokens);
+    }
+    if (num != cache->num_host_used || num > cache->num_host_blocks)
+        return pkv_fail(err, PKV_ERR_AUDIT, "C10: %" PRIu64 " copies on the host, %u counted, room for "
+                        "%u", num, cache->num_host_used, cache->num_host_blocks);
+    return 0;
+}
+
+/* What transfers hold, seen as a sequence's table is. */
+static int count_transfers(const struct pkv_cache *cache, struct recount *r, struct pkv_err *err)
+{
+    for (size_t t = 0; t < cache->num_transfers; t++) {
+        const struct transfer *transfer = &cache->transfers[t];
+        for (uint32_t i = 0; i < transfer->held.num; i++) {
+            pkv_block_id id = transfer->held.ids[i];
+            uint32_t fill = positions_in_block(transfer->num_positions, i, cache->block_size);
+            if (id == PKV_BLOCK_NULL)
+                continue;
+            if (id >= pkv_pool_num_blocks(cache->pool))
+                return pkv_fail(err, PKV_ERR_AUDIT, "C1: block %u in a transfer, the pool has %u", id,
+                                pkv_pool_num_blocks(cache->pool));
+            r->holders[id]++;
+            r->fill[id] = fill > r->fill[id] ? fill : r->fill[id];
+        }
+    }
+    return 0;
+}
+
 static int check_holders(const struct pkv_cache *cache, const struct recount *r,
                          struct pkv_err *err)
 {
@@ -172,7 +211,8 @@ int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *
         for (uint32_t g = 0; g < cache->num_groups; g++)
             if (count_table(cache, seqs[i], g, &r, err) < 0)
                 goto out;
-    if (check_holders(cache, &r, err) < 0)
+    if (count_transfers(cache, &r, err) < 0 || check_holders(cache, &r, err) < 0 ||
+        check_copies(cache, seqs, num_seqs, err) < 0)
         goto out;
     result = pkv_pool_check(cache->pool, err);
 out:

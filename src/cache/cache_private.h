@@ -78,6 +78,13 @@ static inline uint64_t group_ceil(uint64_t num, uint32_t size)
     return num / size + (num % size != 0);
 }
 
+/* Copying under way, and the blocks that it alone still holds: those of a sequence that went out, or of
+ * one that was to come in and is gone. The table's places are the sequence's; PKV_BLOCK_NULL = not held. */
+struct transfer {
+    struct pkv_table held;
+    uint32_t num_positions;         /* computed in them */
+};
+
 struct pkv_cache {
     struct pkv_pool *pool;          /* owned */
     struct pkv_group_config groups[PKV_MAX_GROUPS];
@@ -112,6 +119,10 @@ struct pkv_cache {
     bool log_evicted, evicted_lost; /* lost: there was no memory for one of them */
     pkv_block_id *evicted;          /* [num_evicted_logged], owned */
     size_t num_evicted_logged, evicted_capacity;
+    uint32_t num_host_blocks, num_host_used;
+    bool keeps_copies;
+    struct transfer *transfers;     /* [num_transfers], owned, the oldest first */
+    size_t num_transfers, transfers_capacity;
 };
 
 /* Identities of the groups differ, as one content lies in different blocks. */
@@ -158,6 +169,11 @@ uint32_t cache_fill(const struct pkv_cache *cache, const struct pkv_seq *seq, ui
  * without. depth is that of the first; it changes by step. returns how many became free. */
 uint32_t cache_unref(struct pkv_cache *cache, const pkv_block_id *ids, uint32_t num, bool keyed,
                      uint32_t depth, int step, uint32_t fill);
+/* Take the hit and blocks as pkv_cache_grow() does, but enter nothing in the index. */
+enum pkv_alloc cache_grow(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_hit *hit,
+                          uint32_t num_tokens, uint32_t num_positions);
+/* host.c */
+void cache_free_transfers(struct pkv_cache *cache);
 /* Shared blocks that the next token is written into, so that they have to be copied first. */
 uint32_t cache_num_copies(const struct pkv_cache *cache, const struct pkv_seq *seq, uint32_t group,
                           uint32_t num_positions);

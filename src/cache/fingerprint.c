@@ -38,6 +38,26 @@ static uint64_t mix_tables(const struct pkv_cache *cache, struct numbering *n, u
     return hash;
 }
 
+/* Who waits with copies has no blocks, but comes back to them. */
+static uint64_t mix_copies(uint64_t hash, const struct pkv_seq *seq)
+{
+    hash = pkv_mix(pkv_mix(hash, seq->copies.num), seq->num_copied_tokens);
+    for (uint32_t i = 0; i < seq->copies.num; i++)
+        hash = pkv_mix(hash, seq->copies.ids[i]);
+    return hash;
+}
+
+static uint64_t mix_transfers(const struct pkv_cache *cache, struct numbering *n, uint64_t hash)
+{
+    for (size_t t = 0; t < cache->num_transfers; t++) {
+        const struct pkv_table *held = &cache->transfers[t].held;
+        hash = pkv_mix(pkv_mix(hash, held->num), cache->transfers[t].num_positions);
+        for (uint32_t i = 0; i < held->num; i++)
+            hash = pkv_mix(hash, held->ids[i] == PKV_BLOCK_NULL ? 0 : meet(n, held->ids[i]));
+    }
+    return hash;
+}
+
 static uint64_t mix_identities(const struct pkv_cache *cache, const struct numbering *n,
                                uint64_t hash)
 {
@@ -62,7 +82,8 @@ int pkv_cache_fingerprint(const struct pkv_cache *cache, const struct pkv_seq *c
     n.numbers = n.ids + num_blocks;
     uint64_t hash = num_seqs;
     for (size_t i = 0; i < num_seqs; i++)
-        hash = mix_tables(cache, &n, hash, seqs[i]);
+        hash = mix_copies(mix_tables(cache, &n, hash, seqs[i]), seqs[i]);
+    hash = mix_transfers(cache, &n, hash);
     uint32_t num_free = pkv_pool_list_free(cache->pool, n.ids + n.num);
     for (uint32_t i = 0; i < num_free; i++, n.num++)
         n.numbers[n.ids[n.num]] = n.num + 1;

@@ -122,6 +122,7 @@ uint32_t pkv_cache_release(struct pkv_cache *cache, struct pkv_seq *seq)
         *table = (struct pkv_table){0};
     }
     seq->num_computed_tokens = seq->num_flying_tokens = 0;
+    pkv_cache_drop_copies(cache, seq);
     return num_freed;
 }
 

@@ -63,10 +63,11 @@ uint32_t pkv_seq_num_blocks(const struct pkv_seq *seq)
 void pkv_seq_finish(struct pkv_cache *cache, struct pkv_seq *seq)
 {
     for (uint32_t g = 0; g < cache->num_groups; g++)
-        PKV_ASSERT(seq->tables[g].num == 0);
+        PKV_ASSERT(seq->tables[g].num == 0 && seq->copies.num == 0);
     for (uint32_t g = 0; g < cache->num_groups; g++)
         pkv_slab_give(&cache->slab, seq->tables[g].ids, seq->tables[g].capacity,
                       sizeof(*seq->tables[g].ids));
+    pkv_slab_give(&cache->slab, seq->copies.ids, seq->copies.capacity, sizeof(*seq->copies.ids));
     pkv_slab_give(&cache->slab, seq->keys, seq->keys_capacity, sizeof(*seq->keys));
     pkv_slab_give(&cache->slab, seq->spans, seq->spans_capacity, sizeof(*seq->spans));
     *seq = (struct pkv_seq){0};
@@ -228,6 +229,8 @@ int pkv_cache_prepare(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num
         const struct pkv_group_config *group = &cache->groups[g];
         uint64_t num = group->ops->table_blocks(group, num_positions);
         if (grow_table(cache, &seq->tables[g], num, err) < 0 || grow_scratch(cache, num, err) < 0)
+            return -1;
+        if (cache->keeps_copies && grow_table(cache, &seq->copies, num, err) < 0)
             return -1;
     }
     if (!cache->prefix_cache)

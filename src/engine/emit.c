@@ -85,8 +85,11 @@ static bool holds_more(const struct pkv_holder *a, const struct pkv_holder *b)
 size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out)
 {
     size_t num = 0;
-    for (size_t i = 0; i < pkv_sched_num_running(e->sched); i++) {
-        const struct pkv_request *r = pkv_sched_running(e->sched, i);
+    size_t num_running = pkv_sched_num_running(e->sched);
+    for (size_t i = 0; i < num_running + pkv_sched_num_resuming(e->sched); i++) {
+        const struct pkv_request *r = i < num_running
+                                          ? pkv_sched_running(e->sched, i)
+                                          : pkv_sched_resuming(e->sched, i - num_running);
         struct pkv_holder holder = {r, pkv_seq_num_blocks(&r->seq)};
         size_t place = num < PKV_MAX_HOLDERS ? num++ : PKV_MAX_HOLDERS;
         while (place > 0 && holds_more(&holder, &out[place - 1])) {
@@ -100,6 +103,25 @@ size_t engine_holders(const struct pkv_engine *e, struct pkv_holder *out)
     return num;
 }
 
+/* Of one that was given up or let in, the transfer it is for. */
+static int emit_transfer(struct pkv_engine *e, const struct pkv_plan *plan,
+                         const struct pkv_request *r, struct pkv_err *err)
+{
+    size_t num;
+    const struct pkv_transfer *t = pkv_sched_transfers(e->sched, &num);
+    size_t i = num - plan->num_transfers;
+    while (i < num && t[i].ref.request != r)
+        i++;
+    if (i == num)
+        return 0;
+    enum pkv_event_kind kind = t[i].is_out ? PKV_EVENT_SWAP_OUT : PKV_EVENT_SWAP_IN;
+    struct pkv_event event = event_of(e, kind, e->now_ns, r);
+    event.num_blocks = t[i].num_blocks;
+    event.num_bytes = t[i].num_blocks * pkv_swap_block_bytes(pkv_sched_config(e->sched));
+    event.done_ns = t[i].done_ns;
+    return emit_event(e, &event, err);
+}
+
 static int emit_preemptions(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
 {
     for (size_t i = 0; i < plan->num_preemptions; i++) {
@@ -108,7 +130,7 @@ static int emit_preemptions(struct pkv_engine *e, const struct pkv_plan *plan, s
         event.grower = p->grower.request;
         event.freed_blocks = p->freed_blocks;
         event.lost_tokens = p->lost_tokens;
-        if (emit_event(e, &event, err) < 0)
+        if (emit_event(e, &event, err) < 0 || emit_transfer(e, plan, p->ref.request, err) < 0)
             return -1;
     }
     return 0;
@@ -125,7 +147,7 @@ static int emit_admissions(struct pkv_engine *e, const struct pkv_plan *plan, st
         event.free_blocks = a->free_blocks;
         event.hit_tokens = a->num_hit_tokens;
         event.sched_tokens = a->num_tokens;
-        if (emit_event(e, &event, err) < 0)
+        if (emit_event(e, &event, err) < 0 || emit_transfer(e, plan, a->ref.request, err) < 0)
             return -1;
     }
     return 0;

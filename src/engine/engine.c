@@ -36,6 +36,9 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     if (!e)
         return NULL;
     e->config = *config;
+    e->config.sched.swap.step_time = config->step_time;
+    if (config->sched.swap.num_host_blocks > 0)
+        e->figures.swap_block_bytes = pkv_swap_block_bytes(&config->sched);
     e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
     const struct pkv_policies *p = &config->sched.policies;
     /* What admission and mix have learnt is in the state that is compared. */
@@ -48,7 +51,7 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
         e->wants_events |= config->sinks[i].event != NULL;
         e->wants_plans |= config->sinks[i].planned != NULL;
     }
-    e->sched = pkv_sched_create(&config->sched, err);
+    e->sched = pkv_sched_create(&e->config.sched, err);
     if (!e->sched) {
         pkv_engine_destroy(e);
         return NULL;
@@ -72,7 +75,8 @@ void pkv_engine_destroy(struct pkv_engine *e)
 
 size_t engine_num_live(const struct pkv_engine *e)
 {
-    return pkv_sched_num_running(e->sched) + pkv_sched_num_waiting(e->sched);
+    return pkv_sched_num_running(e->sched) + pkv_sched_num_resuming(e->sched) +
+           pkv_sched_num_waiting(e->sched);
 }
 
 /* Begin the next step that has to exist. returns 1 when there is one, 0 at the end, -1. */
@@ -93,6 +97,7 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
             .step = (int64_t)e->figures.num_steps,
             .time_ns = e->now_ns,
         };
+        link_done(e);
         if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
             return -1;
         if (engine_num_live(e) > 0 || e->row.aborted > 0)
@@ -168,9 +173,8 @@ static const char *reason_of(enum pkv_outcome outcome)
 /* Also after a failure: what was done so far stands, and err keeps its first error. */
 static int drain(struct pkv_engine *e, struct pkv_err *err)
 {
-    if (e->figures.outcome == PKV_OUTCOME_DONE)
-        return 0;   /* nobody is left */
-    e->unfinished_reason = reason_of(e->figures.outcome);
+    bool is_done = e->figures.outcome == PKV_OUTCOME_DONE;   /* nobody is left */
+    e->unfinished_reason = is_done ? "" : reason_of(e->figures.outcome);
     e->drain_err = err;
     e->drain_result = 0;
     pkv_sched_drain(e->sched, give_unfinished, e);

@@ -49,6 +49,7 @@ struct pkv_engine {
     struct pkv_plan_entry *entries;      /* owned scratch: a plan spelled out */
     size_t entries_capacity;
     int64_t now_ns;                      /* written here alone: virtual time */
+    int64_t link_free_ns;                /* when the link will have done what is queued */
     struct pkv_step_row row;             /* of the step at hand */
     struct pkv_engine_figures figures;
     uint32_t num_idle_steps;             /* in a row, with nothing to come */
@@ -68,6 +69,15 @@ int engine_fetch(struct pkv_engine *e, struct pkv_err *err);
 int engine_arrivals(struct pkv_engine *e, struct pkv_err *err);
 int engine_aborts(struct pkv_engine *e, struct pkv_err *err);
 size_t engine_num_live(const struct pkv_engine *e);
+
+/* link.c */
+/* Queue what the plan began. */
+int link_begin(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err);
+/* Those that are done now; and how long the link is busy yet. */
+void link_done(struct pkv_engine *e);
+int64_t link_wait_ns(const struct pkv_engine *e);
+/* When the oldest one will be done; PKV_NO_TIME = none is under way. */
+int64_t link_next_ns(const struct pkv_engine *e);
 
 /* step.c */
 int engine_step(struct pkv_engine *e, struct pkv_err *err);

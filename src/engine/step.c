@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "base/mix.h"
 #include "engine/engine_private.h"
 
 static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint64_t evicted_before)
@@ -10,7 +11,7 @@ static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint
     struct pkv_step_row *row = &e->row;
     struct pkv_cache_figures cache = pkv_cache_figures(pkv_sched_cache(e->sched));
     row->waiting = (int64_t)pkv_sched_num_waiting(e->sched);
-    row->running = (int64_t)pkv_sched_num_running(e->sched);
+    row->running = (int64_t)(pkv_sched_num_running(e->sched) + pkv_sched_num_resuming(e->sched));
     row->free_blocks = cache.num_free;
     row->used_blocks = (int64_t)cache.num_blocks - cache.num_free;
     row->cached_blocks = cache.num_cached;
@@ -68,13 +69,20 @@ static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
 }
 
 /* When the next thing from outside happens; PKV_NO_TIME = never. */
-static int64_t next_event_ns(const struct pkv_engine *e)
+static int64_t next_outside_ns(const struct pkv_engine *e)
 {
     const struct pkv_heap_node *abort = pkv_heap_first(&e->aborts);
     int64_t next = e->has_next ? e->next.arrival_ns : PKV_NO_TIME;
     if (abort && (next == PKV_NO_TIME || abort->key[0] < next))
         next = abort->key[0];
     return next;
+}
+
+/* ... or a transfer is done. */
+static int64_t next_event_ns(const struct pkv_engine *e)
+{
+    int64_t next = next_outside_ns(e), done = link_next_ns(e);
+    return next == PKV_NO_TIME || (done != PKV_NO_TIME && done < next) ? done : next;
 }
 
 /* One in which nothing changed stands for all that would begin before the next event. */
@@ -168,6 +176,7 @@ static int watch_states(struct pkv_engine *e, const struct pkv_plan_preemption *
         return 0;
     if (pkv_sched_fingerprint(e->sched, &watch->present, err) < 0)
         return -1;
+    watch->present.number = pkv_mix(watch->present.number, (uint64_t)link_wait_ns(e));
     if (watch->limit > 0 && pkv_fingerprint_is_again(&watch->kept, &watch->present))
         livelock(e, last);
     if (watch->distance++ == watch->limit) {
@@ -186,7 +195,8 @@ static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, str
         return 0;
     const struct pkv_plan_preemption *last = &plan->preemptions[plan->num_preemptions - 1];
     bool alone = pkv_sched_num_running(e->sched) == 0 && engine_num_live(e) == 1 &&
-                 last->ref.request->abort_ns == PKV_NO_TIME;
+                 last->ref.request->abort_ns == PKV_NO_TIME &&
+                 last->num_swapped_blocks == 0;   /* else it has lost nothing */
     /* Beside windows it may get further each time, on what it has left behind in the cache. */
     bool gets_further = !pkv_cache_is_plain(pkv_sched_cache(e->sched));
     if (alone && !gets_further)
@@ -194,7 +204,7 @@ static int watch_livelock(struct pkv_engine *e, const struct pkv_plan *plan, str
     if (e->figures.outcome != PKV_OUTCOME_DONE)
         return 0;
     /* A policy that learns may decide otherwise in a state that looks the same. */
-    bool is_closed = next_event_ns(e) == PKV_NO_TIME && !e->learns;
+    bool is_closed = next_outside_ns(e) == PKV_NO_TIME && !e->learns;
     return is_closed || (alone && gets_further) ? watch_states(e, last, err) : 0;
 }
 
@@ -343,7 +353,10 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
 {
     uint64_t evicted_before = pkv_cache_figures(pkv_sched_cache(e->sched)).num_evicted;
     struct pkv_plan *plan;
+    pkv_sched_set_link_wait(e->sched, link_wait_ns(e));
     if (gaps_reserve_step(e, err) < 0 || pkv_sched_plan(e->sched, &plan, err) < 0)
+        return -1;
+    if (link_begin(e, plan, err) < 0)
         return -1;
     settle_left(e, plan);
     fill_planned(e, plan, evicted_before);

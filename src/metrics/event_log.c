@@ -92,6 +92,12 @@ static int by_kind(struct pkv_out *out, struct pkv_text *scratch, const struct p
         word(out, ",\"was\":", pkv_request_status_name(e->was));
         number(out, ",\"freed_blocks\":", e->freed_blocks);
         return 0;
+    case PKV_EVENT_SWAP_OUT:
+    case PKV_EVENT_SWAP_IN:
+        number(out, ",\"blocks\":", e->num_blocks);
+        number(out, ",\"bytes\":", e->num_bytes);
+        number(out, ",\"done_ns\":", (uint64_t)e->done_ns);
+        return 0;
     case PKV_EVENT_KIND_COUNT:
         break;
     }

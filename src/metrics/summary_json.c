@@ -207,6 +207,21 @@ static void add_whole(struct pkv_text *t, const struct pkv_summary *s)
     end(t);
 }
 
+static void add_swap(struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    begin(t, "swap");
+    count(t, "preemptions", e->swaps);
+    count(t, "host_full", e->swap_fallbacks);
+    count(t, "out_blocks", e->swapped_out_blocks);
+    count(t, "in_blocks", e->swapped_in_blocks);
+    count(t, "out_bytes", e->swapped_out_blocks * e->swap_block_bytes);
+    count(t, "in_bytes", e->swapped_in_blocks * e->swap_block_bytes);
+    count(t, "link_busy_ns", (uint64_t)e->link_busy_ns);
+    count(t, "host_blocks", e->cache.num_host_blocks);
+    count(t, "peak_host_blocks", e->peak_host_blocks);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -229,6 +244,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
         add_waste(&t, means);
     if (s->has_speculation)
         add_speculation(&t, &s->engine);
+    if (s->engine.swap_block_bytes > 0)
+        add_swap(&t, &s->engine);
     if (s->has_window)
         add_whole(&t, s);
     pkv_text_add(&t, "\n}\n");

@@ -7,5 +7,4 @@ const struct pkv_on_preempt_ops pkv_on_preempt_recompute = {
     .info = {.name = "recompute",
              .summary = "blocks go back at once; prompt and output are computed again",
              .source = "vLLM V1"},
-    .action = PKV_ON_PREEMPT_RECOMPUTE,
 };

@@ -61,6 +61,9 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put(out, FIGURE_UNFINISHED, (double)e->unfinished);
     put(out, FIGURE_PREEMPTIONS, (double)e->preemptions);
     put_share(out, FIGURE_RECOMPUTED, e->recomputed_tokens, e->scheduled_tokens);
+    if (e->swap_block_bytes > 0)
+        put(out, FIGURE_SWAPPED, (double)(e->swapped_out_blocks + e->swapped_in_blocks) *
+                                     (double)e->swap_block_bytes);
     put(out, FIGURE_MAKESPAN, (double)s->makespan_ns);
     put(out, FIGURE_REQUESTS, s->requests_per_s);
     put(out, FIGURE_OUTPUT, s->output_tokens_per_s);
@@ -68,6 +71,8 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     put_mean(out, FIGURE_TTFT_MEAN, &s->ttft);
     put_p99(out, FIGURE_TTFT_P99, &s->ttft);
     put_mean(out, FIGURE_TPOT_MEAN, &s->tpot);
+    put_mean(out, FIGURE_GAP_MEAN, &s->itl);
+    put_p99(out, FIGURE_GAP_P99, &s->itl);
     put_p99(out, FIGURE_MAX_GAP_P99, &s->max_gap);
     put_mean(out, FIGURE_E2E_MEAN, &s->e2e);
     put_p99(out, FIGURE_E2E_P99, &s->e2e);

@@ -33,6 +33,7 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_UNFINISHED, "unfinished", "unfinished", UNIT_COUNT, BETTER_LOWER)           \
     X(FIGURE_PREEMPTIONS, "preemptions", "preemptions", UNIT_COUNT, BETTER_LOWER)        \
     X(FIGURE_RECOMPUTED, "recomputed_frac", "recomputed", UNIT_SHARE, BETTER_LOWER)      \
+    X(FIGURE_SWAPPED, "swapped_bytes", "bytes moved", UNIT_COUNT, BETTER_NEITHER)        \
     X(FIGURE_MAKESPAN, "makespan_ns", "makespan", UNIT_NS, BETTER_LOWER)                 \
     X(FIGURE_REQUESTS, "requests_per_s", "requests/s", UNIT_RATE, BETTER_HIGHER)         \
     X(FIGURE_OUTPUT, "output_tokens_per_s", "output tok/s", UNIT_RATE, BETTER_HIGHER)    \
@@ -41,6 +42,8 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
     X(FIGURE_TTFT_MEAN, "ttft_mean_ms", "ttft mean", UNIT_MS, BETTER_LOWER)              \
     X(FIGURE_TTFT_P99, "ttft_p99_ms", "ttft p99", UNIT_MS, BETTER_LOWER)                 \
     X(FIGURE_TPOT_MEAN, "tpot_mean_ms", "tpot mean", UNIT_MS, BETTER_LOWER)              \
+    X(FIGURE_GAP_MEAN, "itl_mean_ms", "gap mean", UNIT_MS, BETTER_LOWER)                 \
+    X(FIGURE_GAP_P99, "itl_p99_ms", "gap p99", UNIT_MS, BETTER_LOWER)                    \
     X(FIGURE_MAX_GAP_P99, "max_gap_p99_ms", "max gap p99", UNIT_MS, BETTER_LOWER)        \
     X(FIGURE_E2E_MEAN, "e2e_mean_ms", "e2e mean", UNIT_MS, BETTER_LOWER)                 \
     X(FIGURE_E2E_P99, "e2e_p99_ms", "e2e p99", UNIT_MS, BETTER_LOWER)                    \

@@ -61,7 +61,8 @@ void run_rows_close(struct run_rows *rows);
 
 #define EVENT_NUMBERS(X)                                                                    \
     X(step) X(limit) X(need_blocks) X(free_blocks) X(hit_tokens) X(sched_tokens)            \
-    X(prompt_tokens) X(output_tokens) X(freed_blocks) X(lost_tokens) X(refused_step)
+    X(prompt_tokens) X(output_tokens) X(freed_blocks) X(lost_tokens) X(refused_step)        \
+    X(blocks) X(bytes) X(done_ns)
 
 struct held { size_t name; uint64_t num_blocks; };    /* name: where it begins in the names */
 
@@ -167,6 +168,9 @@ struct life_entry {
     uint64_t again_tokens;        /* resume: scheduled positions that had been computed before */
     uint64_t known_tokens;        /* admit, resume: prompt and what was emitted */
     int64_t back_ns;              /* preempt: when it was resumed; PKV_NO_TIME = never */
+    /* preempt, resume: what went to the host or came back; 0 = nothing. Until when it was under way. */
+    uint64_t swapped_blocks, swapped_bytes;
+    int64_t swap_done_ns;
     struct pkv_text who;          /* owned */
     struct wait *wait;            /* owned */
 };

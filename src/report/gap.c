@@ -126,14 +126,21 @@ static void advance(struct search *s, const struct step *step)
     }
 }
 
+/* Its blocks are still being copied in as the step begins. */
+static bool is_under_way(const struct search *s, const struct step *step)
+{
+    return s->resumed->swapped_blocks > 0 && step->time_ns < s->resumed->swap_done_ns;
+}
+
 /* A token came out again, or one of several chunks. true: found for sure. */
 static bool come_back(struct search *s, int64_t end_ns)
 {
     struct gap *gap = s->gap;
     const struct life_entry *away = s->away;
+    bool is_swapped = s->resumed->swapped_blocks > 0;
     bool is_whole = s->resumed->hit_tokens + s->resumed->sched_tokens >= s->resumed->known_tokens;
     s->away = NULL;
-    if (is_whole && end_ns - s->since_ns == gap->ns) {
+    if ((is_whole || is_swapped) && end_ns - s->since_ns == gap->ns) {
         gap->cause = GAP_PREEMPTION;
         gap->preemption = away;
         return true;
@@ -157,7 +164,7 @@ static bool look_at(struct search *s, const struct step *step)
     if (leaves_now)
         s->since_ns = end_ns;   /* what ran until now still brought it a token */
     if (s->away && !leaves_now)
-        return !s->is_async && s->resumed && come_back(s, end_ns);
+        return !s->is_async && s->resumed && !is_under_way(s, step) && come_back(s, end_ns);
     if (s->has_token && step->dur_ns == gap->ns && gap->cause == GAP_UNKNOWN) {
         gap->cause = GAP_STEP;
         gap->step = (uint64_t)step->step;

@@ -208,6 +208,21 @@ static int on_preemption(struct life *life, const struct run_event *e, struct pk
     return begin_wait(life, e, err);
 }
 
+/* It stands behind the preemption or the admission that it is of. */
+static void on_swap(struct life *life, const struct run_event *e)
+{
+    enum pkv_event_kind of = e->kind == PKV_EVENT_SWAP_OUT ? PKV_EVENT_PREEMPT : PKV_EVENT_RESUME;
+    for (size_t i = life->num; i-- > 0;) {
+        struct life_entry *entry = &life->entries[i];
+        if (entry->kind != of)
+            continue;
+        entry->swapped_blocks = e->blocks;
+        entry->swapped_bytes = e->bytes;
+        entry->swap_done_ns = (int64_t)e->done_ns;
+        return;
+    }
+}
+
 static int on_end(struct life *life, const struct run_event *e, struct pkv_err *err)
 {
     if (end_wait(life, e->time_ns, e->step, NULL, err) < 0)
@@ -251,6 +266,10 @@ static int on_own(struct watch *w, struct life *life, const struct run_events *e
         return add_own_cause(life, heads_first(&w->heads), err);
     case PKV_EVENT_PREEMPT:
         return on_preemption(life, e, err);
+    case PKV_EVENT_SWAP_OUT:
+    case PKV_EVENT_SWAP_IN:
+        on_swap(life, e);
+        return 0;
     case PKV_EVENT_FIRST_TOKEN:
         life->has_first_token = true;
         life->known_tokens++;

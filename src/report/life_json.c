@@ -131,6 +131,11 @@ static void add_entry(struct pkv_text *t, const struct life_entry *e)
         count(t, "lost_tokens", e->lost_tokens);
         moment(t, "resumed_ns", e->back_ns);
     }
+    if (e->swapped_blocks > 0) {
+        count(t, "swapped_blocks", e->swapped_blocks);
+        count(t, "swapped_bytes", e->swapped_bytes);
+        moment(t, "swap_done_ns", e->swap_done_ns);
+    }
     if (e->kind == PKV_EVENT_REJECT)
         word(t, "reason", e->who.text);
     if (e->kind == PKV_EVENT_ABORT) {

@@ -26,6 +26,8 @@ static unsigned numbers_of(enum pkv_event_kind kind)
     case PKV_EVENT_PREEMPT:     return BIT(freed_blocks) | BIT(lost_tokens);
     case PKV_EVENT_FINISH:      return BIT(output_tokens);
     case PKV_EVENT_ABORT:       return BIT(freed_blocks);
+    case PKV_EVENT_SWAP_OUT:
+    case PKV_EVENT_SWAP_IN:     return BIT(blocks) | BIT(bytes) | BIT(done_ns);
     case PKV_EVENT_REJECT:
     case PKV_EVENT_FIRST_TOKEN:
     case PKV_EVENT_KIND_COUNT:  break;

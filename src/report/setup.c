@@ -143,6 +143,23 @@ static bool is_by_priority(const struct pkv_scenario *s)
     return strcmp(s->sched.policies.order->info.name, "fcfs") != 0;
 }
 
+static void add_host(struct page *p, const struct pkv_sched_config *c)
+{
+    struct pkv_text t = {0};
+    if (!c->policies.on_preempt->swaps)
+        return;
+    add_counted(&t, c->swap.num_host_blocks, "block");
+    pkv_text_add(&t, " over a link of ");
+    pkv_text_ratio(&t, c->swap.link.bytes_per_s, 1000000000, 3);
+    pkv_text_add(&t, " GB/s and ");
+    add_time(&t, c->swap.link.latency_ns);
+    pkv_text_add(&t, " for each block of ");
+    add_counted(&t, pkv_swap_block_bytes(c), "byte");
+    page_item(p, "host", t.text ? t.text : "");
+    p->text.failed |= t.failed;
+    pkv_text_free(&t);
+}
+
 static void add_scheduler(struct page *p, const struct pkv_scenario *s)
 {
     struct pkv_text t = {0};
@@ -240,6 +257,7 @@ void page_setup(struct page *p, const struct pkv_scenario *scenario,
     add_traffic(p, scenario, notes);
     add_pool(p, &scenario->sched);
     page_kv(p, scenario);
+    add_host(p, &scenario->sched);
     add_scheduler(p, scenario);
     add_step_time(p, scenario);
 }

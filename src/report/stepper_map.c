@@ -72,7 +72,10 @@ void fill_cells(struct step_page *p)
 {
     const struct tick *tick = p->tick;
     for (uint32_t id = 0; id < tick->num_blocks; id++)
-        p->cells[id] = (struct cell){.letter = tick->cached[id] ? CACHED : EMPTY, .mark = ' '};
+        p->cells[id] = (struct cell){
+            .letter = tick->ref_cnts[id] > 0 ? LEAVING : tick->cached[id] ? CACHED : EMPTY,
+            .mark = ' ',
+        };
     for (size_t i = tick->num_running; i-- > 0;)
         fill_cells_of(p, &tick->running[i]);
     for (size_t i = 0; i < tick->num_running; i++)
@@ -133,9 +136,19 @@ static void add_row(struct step_page *p, uint32_t first, uint32_t end)
     pkv_text_add(&p->page.text, "\n");
 }
 
+static bool has_leaving(const struct step_page *p)
+{
+    for (uint32_t id = 0; id < p->tick->num_blocks; id++)
+        if (p->cells[id].letter == LEAVING)
+            return true;
+    return false;
+}
+
 static void add_legend(struct step_page *p)
 {
     bool runs = p->tick->takes_runs;
+    if (has_leaving(p))
+        page_item(&p->page, "", "> on the link, free when that is done");
     if (p->only)
         page_item(&p->page, "", runs
             ? "letter: its own; + others'; - reserved for later; x never used; . free"

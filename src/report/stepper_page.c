@@ -268,8 +268,10 @@ static void add_page(struct step_page *p)
     add_told(p, TOLD_REJECTED, "rejected");
     add_told(p, TOLD_ABORTED, "aborted");
     add_told(p, TOLD_PREEMPTED, "preempted");
+    add_told(p, TOLD_SWAPPED_OUT, "swap out");
     add_grown(p, &t);
     add_told(p, TOLD_RESUMED, "resumed");
+    add_told(p, TOLD_SWAPPED_IN, "swap in");
     add_told(p, TOLD_ADMITTED, "admitted");
     add_evicted(p, &t);
     add_told(p, TOLD_WAITS, "waits");

@@ -14,6 +14,7 @@
 #define TOLD(X)                                                                             \
     X(TOLD_ARRIVED, "arrived") X(TOLD_REJECTED, "rejected") X(TOLD_ABORTED, "aborted")      \
     X(TOLD_PREEMPTED, "preempted") X(TOLD_ADMITTED, "admitted") X(TOLD_RESUMED, "resumed")  \
+    X(TOLD_SWAPPED_OUT, "swapped out") X(TOLD_SWAPPED_IN, "swapped in")                     \
     X(TOLD_WAITS, "waits") X(TOLD_FIRST, "first token") X(TOLD_FINISHED, "finished")
 enum told {
 #define PKV_ENUM(sym, word) sym,
@@ -41,6 +42,7 @@ struct tick_running {
     uint32_t num_tokens;        /* scheduled in this step */
     uint32_t num_computed, num_known;
     uint64_t end_positions;     /* that it will have stored in the end */
+    bool is_resuming;           /* its blocks are being copied in */
     struct tick_table tables[PKV_MAX_GROUPS];   /* [num_groups], one behind the other */
     uint32_t num_places;        /* of all of them */
     uint32_t num_held;          /* of these not null */
@@ -49,6 +51,7 @@ struct tick_running {
 struct tick_waiting {
     size_t id;
     uint32_t num_tokens, num_preemptions;
+    uint32_t num_copies;        /* blocks of it on the host */
     uint64_t num_blocks;        /* for all its tokens, as its admission counts; or its run */
 };
 
@@ -56,7 +59,7 @@ struct tick {
     struct pkv_step_row row;
     struct pkv_text words;              /* owned, as all below */
     struct told_item *told;
-    struct tick_running *running;       /* in the order of admission */
+    struct tick_running *running;       /* in the order of admission; then those resuming */
     struct tick_waiting *waiting;       /* in the order of the queue */
     pkv_block_id *places;               /* of the tables of the running, one behind the other */
     pkv_block_id *free;                 /* in the order of taking */
@@ -130,6 +133,7 @@ struct cell {
 #define ANOTHER '+'
 #define CACHED ':'
 #define EMPTY '.'
+#define LEAVING '>'         /* held by a transfer alone */
 #define SHARED '*'
 #define RESERVED '-'
 #define UNUSED 'x'

@@ -95,6 +95,8 @@ static void add_table(struct step_page *p, const struct tick_running *r, uint32_
     } else {
         page_repeat(&p->page, " ", name ? GROUP_COLUMNS - strlen(name) : 2);
     }
+    if (r->is_resuming)
+        pkv_text_add(&blocks, "coming from the host: ");
     add_blocks(&blocks, p, tick->places + r->tables[group].first, r->tables[group].num,
                p->only ? SIZE_MAX : MOST_LINES);
     page_wrap(&p->page, at, blocks.text ? blocks.text : "-");
@@ -212,8 +214,11 @@ static void add_waiting(struct step_page *p, const struct tick_waiting *w, size_
     struct pkv_text *t = &p->page.text;
     pkv_text_fmt(t, "%4zu ", place);
     add_cut(t, tick_word(p->tick, w->id), id_columns);
-    pkv_text_fmt(t, "  %6" PRIu32 "  %11" PRIu64 "  %9" PRIu32 "\n", w->num_tokens, w->num_blocks,
+    pkv_text_fmt(t, "  %6" PRIu32 "  %11" PRIu64 "  %9" PRIu32, w->num_tokens, w->num_blocks,
                  w->num_preemptions);
+    if (w->num_copies > 0)
+        pkv_text_fmt(t, "  %" PRIu32 " on the host", w->num_copies);
+    pkv_text_add(t, "\n");
 }
 
 static void head_waiting(struct step_page *p, size_t num_listed, size_t id_columns)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 
 enum told told_of(enum pkv_event_kind kind)
 {
@@ -18,6 +19,8 @@ enum told told_of(enum pkv_event_kind kind)
     case PKV_EVENT_FIRST_TOKEN: return TOLD_FIRST;
     case PKV_EVENT_FINISH:      return TOLD_FINISHED;
     case PKV_EVENT_ABORT:       return TOLD_ABORTED;
+    case PKV_EVENT_SWAP_OUT:    return TOLD_SWAPPED_OUT;
+    case PKV_EVENT_SWAP_IN:     return TOLD_SWAPPED_IN;
     case PKV_EVENT_BLOCKED:     /* the plan tells it in every step */
     case PKV_EVENT_KIND_COUNT:  break;
     }
@@ -89,6 +92,17 @@ static void tell_preemption(struct pkv_text *t, const struct pkv_scenario *scena
     pkv_text_add(t, " became free");
 }
 
+static void tell_transfer(struct pkv_text *t, const struct pkv_event *e)
+{
+    bool is_out = e->kind == PKV_EVENT_SWAP_OUT;
+    char span[64];
+    counted(t, ": ", e->num_blocks, "block");
+    pkv_text_add(t, is_out ? " go to the host (" : " come from the host (");
+    add_grouped(t, e->num_bytes);
+    pkv_text_add(t, is_out ? " bytes), free in " : " bytes), there in ");
+    pkv_text_add(t, pkv_format_duration(e->done_ns - e->time_ns, span, sizeof span));
+}
+
 static void tell_what(struct pkv_text *t, const struct pkv_scenario *scenario,
                       const struct pkv_event *e)
 {
@@ -113,6 +127,10 @@ static void tell_what(struct pkv_text *t, const struct pkv_scenario *scenario,
         pkv_text_fmt(t, " while it was %s", pkv_request_status_name(e->was));
         counted(t, "; ", e->freed_blocks, "block");
         pkv_text_add(t, " became free");
+        break;
+    case PKV_EVENT_SWAP_OUT:
+    case PKV_EVENT_SWAP_IN:
+        tell_transfer(t, e);
         break;
     case PKV_EVENT_FIRST_TOKEN:
     case PKV_EVENT_BLOCKED:

@@ -114,8 +114,12 @@ static int reserve(struct tick *t, struct pkv_sched *sched, struct pkv_err *err)
 {
     size_t num_running = pkv_sched_num_running(sched), num_blocks = t->num_blocks;
     size_t num_waiting = pkv_sched_num_waiting(sched), num_places = 0;
+    size_t num_resuming = pkv_sched_num_resuming(sched);
     for (size_t i = 0; i < num_running; i++)
         num_places += count_places(t, pkv_sched_running(sched, i));
+    for (size_t i = 0; i < num_resuming; i++)
+        num_places += count_places(t, pkv_sched_resuming(sched, i));
+    num_running += num_resuming;
     if (pkv_grow(&t->running, &t->running_capacity, num_running, sizeof *t->running, err) < 0 ||
         pkv_grow(&t->waiting, &t->waiting_capacity, num_waiting, sizeof *t->waiting, err) < 0 ||
         pkv_grow(&t->queue, &t->queue_capacity, num_waiting, sizeof(void *), err) < 0 ||
@@ -152,8 +156,10 @@ static void take_tables(struct tick *t, struct tick_running *out, const struct p
 
 static void take_running(struct tick *t, struct pkv_sched *sched, const struct letters *letters)
 {
-    for (size_t i = 0; i < pkv_sched_num_running(sched); i++) {
-        struct pkv_request *r = pkv_sched_running(sched, i);
+    size_t num = pkv_sched_num_running(sched);
+    for (size_t i = 0; i < num + pkv_sched_num_resuming(sched); i++) {
+        struct pkv_request *r = i < num ? pkv_sched_running(sched, i)
+                                        : pkv_sched_resuming(sched, i - num);
         struct tick_running *out = &t->running[t->num_running++];
         *out = (struct tick_running){
             .id = tick_add_id(t, r),
@@ -162,6 +168,7 @@ static void take_running(struct tick *t, struct pkv_sched *sched, const struct l
             .num_computed = r->seq.num_computed_tokens,
             .num_known = r->seq.num_known_tokens,
             .end_positions = pkv_sched_end_positions(sched, r),
+            .is_resuming = i >= num,
         };
         take_tables(t, out, &r->seq);
     }
@@ -193,6 +200,7 @@ static void take_waiting(struct tick *t, struct pkv_sched *sched)
             .id = tick_add_id(t, r),
             .num_tokens = r->seq.num_known_tokens,
             .num_preemptions = r->num_preemptions,
+            .num_copies = r->seq.copies.num,
             .num_blocks = t->takes_runs ? pkv_sched_peak_blocks(sched, r)
                                         : pkv_sched_blocks_for(sched, r->seq.num_known_tokens),
         };

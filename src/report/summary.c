@@ -163,6 +163,33 @@ static void add_waste(struct page *p, struct pkv_text *t, const struct pkv_summa
     put(p, "waste", t);
 }
 
+/* What went to the host and came back. */
+static void add_swap(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    if (e->swaps + e->swap_fallbacks == 0)
+        return;
+    add_grouped(t, e->swaps);
+    pkv_text_add(t, " of the preempted went to the host");
+    if (e->swap_fallbacks > 0) {
+        pkv_text_add(t, "; ");
+        add_grouped(t, e->swap_fallbacks);
+        pkv_text_add(t, " found it full and were computed again");
+    }
+    put(p, "swap", t);
+    add_counted(t, e->swapped_out_blocks, "block");
+    pkv_text_add(t, " out, ");
+    add_grouped(t, e->swapped_in_blocks);
+    pkv_text_add(t, " back, of ");
+    add_counted(t, e->swap_block_bytes, "byte");
+    pkv_text_add(t, "; the link took ");
+    add_time(t, e->link_busy_ns);
+    pkv_text_add(t, " for them; at most ");
+    add_share_of(t, e->peak_host_blocks, e->cache.num_host_blocks);
+    pkv_text_add(t, " host blocks");
+    put(p, "", t);
+}
+
 static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
                        const char *why_no_hit)
 {
@@ -184,6 +211,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
         pkv_text_add(t, ")");
     }
     put(p, "preemptions", t);
+    add_swap(p, t, s);
     add_percent(t, s->mean_used_frac);
     pkv_text_add(t, " of the pool held on average, ");
     add_percent(t, share(s->peak_used_blocks, e->cache.num_blocks));

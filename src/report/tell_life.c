@@ -155,6 +155,16 @@ static void tell_hit(struct teller *t, const struct life_entry *e)
     pkv_text_add(&t->text, " of the prompt");
 }
 
+/* What went over the link, and how long it was on its way, queued or moving. */
+static void tell_swap(struct teller *t, const struct life_entry *e, const char *how)
+{
+    counted(t, "; ", e->swapped_blocks, "block");
+    pkv_text_add(&t->text, " (");
+    add_grouped(&t->text, e->swapped_bytes);
+    pkv_text_fmt(&t->text, " bytes) %s the host within ", how);
+    tell_span(&t->text, t->run, e->swap_done_ns - e->time_ns);
+}
+
 static void tell_admission(struct teller *t, const struct life_entry *e)
 {
     pkv_text_add(&t->text, e->kind == PKV_EVENT_RESUME ? "resumed: took " : "admitted: took ");
@@ -162,6 +172,11 @@ static void tell_admission(struct teller *t, const struct life_entry *e)
     counted(t, " of ", e->free_blocks, "free block");
     if (t->run->scenario->sched.prefix_cache)
         tell_hit(t, e);
+    if (e->swapped_blocks > 0) {
+        tell_swap(t, e, "come back from");
+        put_at(t, e->time_ns, e->step);
+        return;
+    }
     counted(t, "; ", e->sched_tokens, "token");
     pkv_text_add(&t->text, " scheduled");
     if (e->hit_tokens + e->sched_tokens < e->known_tokens) {
@@ -189,12 +204,17 @@ static void tell_preemption(struct teller *t, const struct life_entry *e)
         pkv_text_fmt(&t->text, ", which was short of a block (preempt: %s)",
                      policies->preempt->info.name);
     }
-    counted(t, "; gave up ", e->freed_blocks, "block");
-    counted(t, " with ", e->lost_tokens, "computed token");
+    bool swapped = e->swapped_blocks > 0;
+    if (swapped) {
+        tell_swap(t, e, "go to");
+    } else {
+        counted(t, "; gave up ", e->freed_blocks, "block");
+        counted(t, " with ", e->lost_tokens, "computed token");
+    }
     if (e->back_ns != PKV_NO_TIME)
-        span(t, "; computed again ", e->back_ns - e->time_ns, " later");
+        span(t, swapped ? "; let in again " : "; computed again ", e->back_ns - e->time_ns, " later");
     else
-        pkv_text_add(&t->text, "; never computed again");
+        pkv_text_add(&t->text, swapped ? "; never let in again" : "; never computed again");
     put_at(t, e->time_ns, e->step);
 }
 
@@ -246,6 +266,8 @@ static void tell_entry(struct teller *t, const struct life_entry *e)
         pkv_text_add(&t->text, e->who.text);
         put_at(t, e->time_ns, e->step);
         break;
+    case PKV_EVENT_SWAP_OUT:    /* told with what they are of */
+    case PKV_EVENT_SWAP_IN:
     case PKV_EVENT_KIND_COUNT:
         break;
     }
@@ -322,7 +344,8 @@ static void tell_gap(struct teller *t, const struct gap *gap)
         pkv_text_add(&t->text, "it was preempted at ");
         tell_moment(&t->text, t->run, gap->preemption->time_ns, gap->preemption->step);
         span(t, ", away for ", gap->preemption->back_ns - gap->preemption->time_ns,
-             ", and had to compute again");
+             gap->preemption->swapped_blocks > 0 ? ", and came back from the host"
+                                                 : ", and had to compute again");
         break;
     case GAP_STEP:
         if (gap->ns == t->run->step_ns) {

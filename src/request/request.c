@@ -19,9 +19,15 @@ static bool may_become(enum pkv_request_status from, enum pkv_request_status to)
 {
     switch (from) {
     case PKV_REQUEST_WAITING:
-        return to != PKV_REQUEST_PREEMPTED && to != PKV_REQUEST_COMPLETED;
+        return to == PKV_REQUEST_RUNNING || to == PKV_REQUEST_ABORTED ||
+               to == PKV_REQUEST_REJECTED || to == PKV_REQUEST_UNFINISHED;
     case PKV_REQUEST_RUNNING:
-        return to != PKV_REQUEST_WAITING && to != PKV_REQUEST_REJECTED;
+        return to != PKV_REQUEST_WAITING && to != PKV_REQUEST_REJECTED &&
+               to != PKV_REQUEST_RESUMING;
+    case PKV_REQUEST_SWAPPED:
+        return to == PKV_REQUEST_RUNNING || to == PKV_REQUEST_RESUMING ||
+               to == PKV_REQUEST_ABORTED || to == PKV_REQUEST_UNFINISHED;
+    case PKV_REQUEST_RESUMING:
     case PKV_REQUEST_PREEMPTED:
         return to == PKV_REQUEST_RUNNING || to == PKV_REQUEST_ABORTED ||
                to == PKV_REQUEST_COMPLETED || to == PKV_REQUEST_UNFINISHED;

@@ -25,6 +25,7 @@ enum key_kind {
     KIND_NS,          /* a time; a bare number is in ns */
     KIND_TIME,        /* a time; a bare number has no meaning */
     KIND_TIME_OR_END, /* the same, or `end`, which is 0 */
+    KIND_BYTES,       /* a bare number is in bytes */
     KIND_WORD,        /* one of a list */
     KIND_CHOICE,      /* a policy of the registry */
     KIND_PRESET,
@@ -103,6 +104,16 @@ enum key_kind {
     X(PREFIX_CACHE, "kv.prefix_cache", .kind = KIND_BOOL, FIELD(sched.prefix_cache),            \
       .standard = "true")                                                                       \
     X(GROUPS, "kv.groups", .kind = KIND_GROUPS, FIELD(sched.num_groups))                        \
+    X(HOST_BLOCKS, "kv.host_blocks", .kind = KIND_U64, FIELD(sched.swap.num_host_blocks),       \
+      RANGE(0, MAX_COUNT))                                                                      \
+    X(BYTES_PER_TOKEN, "kv.bytes_per_token", .kind = KIND_BYTES,                                \
+      FIELD(sched.swap.bytes_per_token), RANGE(1, INT64_C(1) << 40), .standard = "128KiB",      \
+      UNDER(HOST_BLOCKS, GIVEN))                                                                \
+    X(LINK_BANDWIDTH, "link.bandwidth", .kind = KIND_BYTES,                                     \
+      FIELD(sched.swap.link.bytes_per_s), RANGE(1, INT64_MAX), .standard = "25GB",              \
+      UNDER(HOST_BLOCKS, GIVEN))                                                                \
+    X(LINK_LATENCY, "link.latency", .kind = KIND_TIME, FIELD(sched.swap.link.latency_ns),       \
+      RANGE(0, MAX_STEP_NS), .standard = "10us", UNDER(HOST_BLOCKS, GIVEN))                     \
     X(PRESET, "scheduler.preset", .kind = KIND_PRESET, FIELD(preset), .standard = "vllm")       \
     X(POLICY, "scheduler.policy", .kind = KIND_SCHEDULING_POLICY,                               \
       MEANS(KEY_ORDER, KEY_PREEMPT, KEY_REQUEUE))                                               \

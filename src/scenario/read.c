@@ -294,6 +294,7 @@ static int check_groups(const struct loader *l, struct pkv_err *err)
     static const enum key_id layout[] = { KEY_GROUPS, KEY_LAYOUT, KEY_PRESET };
     static const enum key_id admit[] = { KEY_GROUPS, KEY_ADMIT, KEY_PRESET };
     static const enum key_id method[] = { KEY_SPECULATION, KEY_GROUPS };
+    static const enum key_id swap[] = { KEY_GROUPS, KEY_ON_PREEMPT, KEY_PRESET };
     const struct pkv_sched_config *c = &l->scenario->sched;
     const struct pkv_policies *p = &c->policies;
     char text[160];
@@ -314,6 +315,11 @@ static int check_groups(const struct loader *l, struct pkv_err *err)
         return fail_at_given(l, method, sizeof(method) / sizeof(*method), "speculation.method: eagle "
                              "drops the last block of a hit and serves one group of full attention",
                              err);
+    if (p->on_preempt->swaps) {
+        snprintf(text, sizeof(text), "on_preempt: %s moves the blocks of one growing table and serves "
+                 "one group of full attention", p->on_preempt->info.name);
+        return fail_at_given(l, swap, sizeof(swap) / sizeof(*swap), text, err);
+    }
     return 0;
 }
 
@@ -347,6 +353,32 @@ static int check_speculation(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+/* Swapping needs a host, blocks that lie alone, and steps that do not overlap and bring one token. */
+static int check_swap(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id ids[] = { KEY_ON_PREEMPT, KEY_LAYOUT, KEY_SPECULATION,
+                                       KEY_ASYNC_SCHEDULING, KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    const char *name = c->policies.on_preempt->info.name;
+    char text[160];
+
+    if (!c->policies.on_preempt->swaps)
+        return 0;
+    if (c->swap.num_host_blocks == 0)
+        snprintf(text, sizeof(text), "on_preempt: %s copies blocks to the host, and there is no "
+                 "kv.host_blocks", name);
+    else if (c->policies.layout->create)
+        snprintf(text, sizeof(text), "on_preempt: %s moves blocks one by one, and layout: %s gives "
+                 "them in one piece", name, c->policies.layout->info.name);
+    else if (c->speculation.method != PKV_SPECULATION_NONE || c->async_scheduling)
+        snprintf(text, sizeof(text), "on_preempt: %s moves blocks between steps that do not overlap and "
+                 "bring one token; it goes without %s", name,
+                 c->async_scheduling ? "async_scheduling" : "speculation");
+    else
+        return 0;
+    return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
+}
+
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
 {
     for (int id = (int)first; id <= (int)last; id++)
@@ -360,7 +392,7 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
         return pkv_fail_at(err, l->path, 0, 0, "no pool: give kv.num_blocks, kv.num_gpu_blocks, or "
                            "kv.budget with kv.model");
     if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0 ||
-        check_speculation(l, err) < 0 || check_window(l, err) < 0)
+        check_speculation(l, err) < 0 || check_swap(l, err) < 0 || check_window(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

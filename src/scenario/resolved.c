@@ -157,7 +157,8 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_PATH:       write_path(out, *(char *const *)at); break;
     case KIND_BOOL:       pkv_text_add(out, *(const bool *)at ? "true" : "false"); break;
     case KIND_U32:        pkv_text_u64(out, u32_value(s, id)); break;
-    case KIND_U64:        pkv_text_u64(out, *(const uint64_t *)at); break;
+    case KIND_U64:
+    case KIND_BYTES:      pkv_text_u64(out, *(const uint64_t *)at); break;
     case KIND_DOUBLE:     write_double(out, *(const double *)at); break;
     case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
     case KIND_NS:         pkv_text_u64(out, *(const uint64_t *)at); break;
@@ -207,6 +208,7 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
     case KIND_ACCEPTED: return s->sched.speculation.num_accepted > 0;
     case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME_OR_END: case KIND_WORD:
+    case KIND_BYTES:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
         return true;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:

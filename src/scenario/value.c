@@ -203,6 +203,23 @@ static int read_time_or_end(const struct value *v, struct pkv_err *err)
     return 0;
 }
 
+static int read_bytes(const struct value *v, struct pkv_err *err)
+{
+    const struct key *key = &keys[v->source];
+    const char *why;
+    uint64_t bytes;
+
+    if (value_want_number(v, "a number of bytes", err) < 0)
+        return -1;
+    if (pkv_parse_bytes(v->node->text, v->node->length, &bytes, &why) < 0)
+        return value_fail(v, err, "'%.40s' %s", v->node->text, why);
+    if ((double)bytes < key->min || (double)bytes > key->max)
+        return value_fail(v, err, "%.40s is not within %.0f .. %.0f bytes", v->node->text, key->min,
+                          key->max);
+    *(uint64_t *)value_field(v) = bytes;
+    return 0;
+}
+
 int value_keep_text(const struct value *v, char *text)
 {
     char **place = value_field(v);
@@ -295,6 +312,7 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_NS:
     case KIND_TIME:              return read_time(v, 1, 0, err);
     case KIND_TIME_OR_END:       return read_time_or_end(v, err);
+    case KIND_BYTES:             return read_bytes(v, err);
     case KIND_WORD:              return value_read_word(v, err);
     case KIND_CHOICE:            return value_read_choice(v, err);
     case KIND_PRESET:            return value_read_preset(v, err);

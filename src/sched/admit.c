@@ -82,28 +82,29 @@ static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct 
     uint32_t known = drafts_positions(s, r->seq.num_known_tokens);
     if (positions < known)
         positions = known < room ? known : room;
+    size_t num = s->num_running + s->swap.num_resuming + 1;   /* who will run */
     if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
-        pkv_grow(&s->running, &s->running_capacity, s->num_running + 1, sizeof(*s->running),
-                 err) < 0 ||
-        steady_reserve(s, s->num_running + 1, err) < 0 ||
-        sched_reserve_pass(s, s->num_running + 1, err) < 0)
+        pkv_grow(&s->running, &s->running_capacity, num, sizeof(*s->running), err) < 0 ||
+        steady_reserve(s, num, err) < 0 || sched_reserve_pass(s, num, err) < 0 ||
+        swap_reserve(s, err) < 0)
         return -1;
-    return plan_reserve(s, plan, s->num_running + 1, err);
+    return plan_reserve(s, plan, num, err);
 }
 
+/* Before its status says where it goes. */
 static void record_admission(struct pkv_sched *s, struct pkv_plan *plan,
                              const struct pkv_candidate *c, struct pkv_request *r,
-                             uint32_t num_free)
+                             uint32_t num_free, bool comes_back)
 {
-    bool resumed = r->status == PKV_REQUEST_PREEMPTED;
+    bool resumed = r->status != PKV_REQUEST_WAITING;
     uint32_t hit = c->hit->num_tokens;
     plan->admissions[plan->num_admissions++] = (struct pkv_plan_admission){
         .ref = pkv_request_ref(r),
         .resumed = resumed,
         .num_hit_tokens = hit,
         .num_queried_tokens = s->config.prefix_cache ? r->seq.num_known_tokens : 0,
-        .num_tokens = c->num_tokens,
-        .need_blocks = c->need_blocks,
+        .num_tokens = comes_back ? 0 : c->num_tokens,
+        .need_blocks = comes_back ? num_free - pkv_cache_num_free(s->cache) : c->need_blocks,
         .free_blocks = num_free,
     };
     plan->num_hit_tokens += hit;
@@ -112,12 +113,44 @@ static void record_admission(struct pkv_sched *s, struct pkv_plan *plan,
     if (hit > r->num_highest_tokens)
         r->num_highest_tokens = hit;
     sched_note_peak(r);
+    if (comes_back)
+        return;
     plan_add_entry(s, plan, (struct pkv_plan_entry){
         .ref = pkv_request_ref(r),
         .num_tokens = c->num_tokens,
         .first_position = hit,
         .kind = resumed ? PKV_ENTRY_RESUMED : PKV_ENTRY_NEW,
     });
+}
+
+/* It has its blocks: out of the queue. */
+static void leave_queue(struct pkv_sched *s, struct pkv_request *r)
+{
+    if (s->remembered.ref.request == r)
+        s->remembered.ref.request = NULL;
+    pkv_waiting_remove(s->waiting, r);
+    sched_left(s, r);
+    r->num_overtakes = 0;
+    count_overtakes(s);
+    sched_update_view(s);
+}
+
+/* It has copies on the host, and computes nothing until they are there. */
+static enum considered take_back(struct pkv_sched *s, struct pkv_plan *plan,
+                                 const struct pkv_candidate *c, struct pkv_request *r,
+                                 struct pkv_restore restore, struct pkv_err *err)
+{
+    uint32_t num_free = s->view.num_free_blocks;
+    if (reserve_admission(s, plan, r, c->num_positions, err) < 0)
+        return NO_MEMORY;
+    if (c->need_blocks > num_free) {   /* whatever the policy says */
+        note_limit(plan, r, PKV_LIMIT_BLOCKS, c->need_blocks, num_free);
+        return REFUSED;
+    }
+    swap_in(s, plan, r, c->hit, restore);
+    record_admission(s, plan, c, r, num_free, true);
+    leave_queue(s, r);
+    return ADMITTED;
 }
 
 static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
@@ -132,18 +165,13 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
         note_limit(plan, r, PKV_LIMIT_BLOCKS, c->need_blocks, num_free);
         return REFUSED;
     }
-    record_admission(s, plan, c, r, num_free);
+    record_admission(s, plan, c, r, num_free, false);
     r->num_drafts = plan->entries[plan->num_entries - 1].num_drafts;
-    if (s->remembered.ref.request == r)
-        s->remembered.ref.request = NULL;
-    pkv_waiting_remove(s->waiting, r);
-    sched_left(s, r);
+    pkv_cache_drop_copies(s->cache, &r->seq);   /* of no use if it has any */
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
-    r->num_overtakes = 0;
     r->steady.admission = s->num_admissions++;
     s->running[s->num_running++] = r;
-    count_overtakes(s);
-    sched_update_view(s);
+    leave_queue(s, r);
     if (s->config.policies.admit->took)
         s->config.policies.admit->took(s->admit_state, &s->view, s->pass, c);
     return ADMITTED;
@@ -171,19 +199,24 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
-    uint32_t left = r->seq.num_known_tokens - hit.num_tokens, n = sched_first_chunk(&s->config, left);
-    if (left == 1 && drafts_pad(s, plan)) {
+    struct pkv_restore restore = swap_find(s, r, &hit);
+    bool comes_back = restore.num_blocks > 0;
+    uint32_t left = r->seq.num_known_tokens - hit.num_tokens;
+    uint32_t n = comes_back ? left : sched_first_chunk(&s->config, left);
+    bool pads = !comes_back && left == 1 && drafts_pad(s, plan);
+    if (pads)
         n += s->num_drafts;
-        if (n > s->budget || (uint64_t)hit.num_tokens + n > s->max_model_len) {
-            note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
-            return STOPPED;
-        }
+    bool is_too_long = pads && (n > s->budget || (uint64_t)hit.num_tokens + n > s->max_model_len);
+    if (!comes_back && (s->budget == 0 || is_too_long)) {
+        note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
+        return STOPPED;
     }
-    if (!s->config.enable_chunked_prefill && n > s->budget) {
+    if (!comes_back && !s->config.enable_chunked_prefill && n > s->budget) {
         note_limit(plan, r, PKV_LIMIT_BUDGET, 0, s->view.num_free_blocks);
         return DEFERRED;
     }
-    n = n < s->budget ? n : (uint32_t)s->budget;
+    if (!comes_back)
+        n = n < s->budget ? n : (uint32_t)s->budget;
     struct pkv_candidate c = {
         .request = r,
         .hit = &hit,
@@ -197,7 +230,7 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
     if (verdict == PKV_ADMIT) {
         if (has_lost_ids(&hit))
             pkv_cache_find_prefix(s->cache, &r->seq, &hit);
-        return take(s, plan, &c, r, err);
+        return comes_back ? take_back(s, plan, &c, r, restore, err) : take(s, plan, &c, r, err);
     }
     note_limit(plan, r, limit_of(verdict), need, s->view.num_free_blocks);
     remember(s, plan, r, &hit);
@@ -291,13 +324,20 @@ static int step_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_requ
     return -1;
 }
 
+/* One that has copies on the host needs no budget. */
+static bool is_over_budget(const struct pkv_sched *s, const struct pkv_request *r)
+{
+    return s->budget == 0 && r->status != PKV_REQUEST_SWAPPED;
+}
+
 static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     struct pkv_request *r;
     int go_on = 1;
     while (go_on > 0 && (r = pkv_waiting_head(s->waiting))) {
-        if (s->budget == 0 || s->num_running >= s->max_seqs) {
-            enum pkv_limit limit = s->budget == 0 ? PKV_LIMIT_BUDGET : PKV_LIMIT_SEQS;
+        bool over_budget = is_over_budget(s, r);
+        if (over_budget || s->num_running + s->swap.num_resuming >= s->max_seqs) {
+            enum pkv_limit limit = over_budget ? PKV_LIMIT_BUDGET : PKV_LIMIT_SEQS;
             note_limit(plan, r, limit, 0, s->view.num_free_blocks);
             break;
         }

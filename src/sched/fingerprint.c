@@ -29,23 +29,38 @@ static void sort(struct pkv_standing *all, size_t num)
         qsort(all, num, sizeof(*all), by_count);
 }
 
+/* Those who wait, who run, and who are on their way back. */
+static size_t num_live(const struct pkv_sched *s, size_t num_waiting)
+{
+    return num_waiting + s->num_running + s->swap.num_resuming;
+}
+
+static const struct pkv_request *live_one(const struct pkv_sched *s,
+                                          struct pkv_request *const *waiting, size_t num_waiting,
+                                          size_t i)
+{
+    if (i < num_waiting)
+        return waiting[i];
+    i -= num_waiting;
+    return i < s->num_running ? s->running[i] : s->swap.resuming[i - s->num_running];
+}
+
 /* --- preemptions ----------------------------------------------------------------------------- */
 
 static int note_preemptions(const struct pkv_sched *s, struct pkv_request *const *waiting, size_t num,
                             struct pkv_fingerprint *out, struct pkv_err *err)
 {
-    size_t num_live = num + s->num_running;
     out->num_standings = 0;
     if (!s->config.policies.preempt->counts_preemptions)
         return 0;
-    if (pkv_grow(&out->standings, &out->capacity, num_live, sizeof(*out->standings), err) < 0)
+    if (pkv_grow(&out->standings, &out->capacity, num_live(s, num), sizeof(*out->standings), err) < 0)
         return -1;
-    for (size_t i = 0; i < num_live; i++) {
-        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
+    for (size_t i = 0; i < num_live(s, num); i++) {
+        const struct pkv_request *r = live_one(s, waiting, num, i);
         out->standings[i] = (struct pkv_standing){r->num_preemptions, r->row};
     }
-    out->num_standings = num_live;
-    sort(out->standings, num_live);
+    out->num_standings = num_live(s, num);
+    sort(out->standings, out->num_standings);
     return 0;
 }
 
@@ -99,7 +114,6 @@ static uint64_t mix_gaps(uint64_t hash, struct pkv_standing *all, size_t num, ui
     return hash;
 }
 
-/* Beside one that would come into the queue now. */
 static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
                            struct pkv_request *const *waiting, size_t num,
                            struct pkv_standing *scratch)
@@ -108,8 +122,8 @@ static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
     uint32_t most_tokens = 0;
     if (!order->far_behind)
         return hash;
-    for (size_t i = 0; i < num + s->num_running; i++) {
-        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
+    for (size_t i = 0; i < num_live(s, num); i++) {
+        const struct pkv_request *r = live_one(s, waiting, num, i);
         if (i < num)
             scratch[i] = (struct pkv_standing){s->view.num_passes - r->waits_since_pass, r->row};
         if (r->seq.num_known_tokens > most_tokens)
@@ -124,7 +138,8 @@ static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
 static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r)
 {
     bool overtakes = sched_counts_overtakes(s);   /* else a count decides nothing */
-    hash = pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
+    hash = pkv_mix(pkv_mix(hash, r->row), r->status);
+    hash = pkv_mix(hash, overtakes ? r->num_overtakes : 0);
     hash = pkv_mix(hash, (uint64_t)r->num_drafts << 32 | r->num_in_flight);
     return pkv_mix(hash, r->seq.num_flying_tokens);
 }
@@ -155,7 +170,7 @@ int pkv_sched_fingerprint(struct pkv_sched *s, struct pkv_fingerprint *out, stru
 {
     size_t num = pkv_waiting_num(s->waiting);
     struct pkv_request **waiting = pkv_alloc(num, sizeof(struct pkv_request *), err);
-    const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(struct pkv_seq *), err);
+    const struct pkv_seq **seqs = pkv_alloc(num_live(s, num), sizeof(struct pkv_seq *), err);
     struct pkv_standing *scratch = pkv_alloc(num, sizeof(*scratch), err);
     uint64_t hash;
     int result = -1;
@@ -163,12 +178,13 @@ int pkv_sched_fingerprint(struct pkv_sched *s, struct pkv_fingerprint *out, stru
         goto out;
     steady_refresh(s);
     sched_update_view(s);
-    for (size_t i = 0; i < s->num_running; i++)
-        seqs[i] = &s->running[i]->seq;
-    if (pkv_cache_fingerprint(s->cache, seqs, s->num_running, &hash, err) < 0)
-        goto out;
     pkv_waiting_list(s->waiting, waiting);
-    if (note_preemptions(s, waiting, num, out, err) < 0)
+    size_t num_seqs = sched_list_held(s, seqs);
+    for (size_t i = 0; i < num; i++)   /* whose copies count */
+        if (waiting[i]->status == PKV_REQUEST_SWAPPED)
+            seqs[num_seqs++] = &waiting[i]->seq;
+    if (pkv_cache_fingerprint(s->cache, seqs, num_seqs, &hash, err) < 0 ||
+        note_preemptions(s, waiting, num, out, err) < 0)
         goto out;
     for (size_t i = 0; i < s->num_running; i++)
         hash = mix_request(s, hash, s->running[i]);
@@ -177,6 +193,10 @@ int pkv_sched_fingerprint(struct pkv_sched *s, struct pkv_fingerprint *out, stru
     hash = mix_missed(s, hash, waiting, num, scratch);
     if (s->config.policies.order->fingerprint)
         hash = pkv_mix(hash, s->config.policies.order->fingerprint(s->order_state, &s->view));
+    for (size_t i = 0; i < s->swap.num_resuming; i++)
+        hash = mix_request(s, hash, s->swap.resuming[i]);
+    for (size_t i = 0; i < s->swap.num_transfers; i++)
+        hash = pkv_mix(pkv_mix(hash, s->swap.transfers[i].is_out), s->swap.transfers[i].num_blocks);
     out->number = mix_learnt(s, pkv_mix(hash, s->latch.is_shut));
     result = 0;
 out:

@@ -62,15 +62,6 @@ static void take_back(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
         pkv_cache_unpublish(s->cache, &r->seq, computed);
 }
 
-static uint32_t give_up_blocks(struct pkv_sched *s, struct pkv_request *r)
-{
-    switch (s->config.policies.on_preempt->action) {
-    case PKV_ON_PREEMPT_RECOMPUTE:
-        break;
-    }
-    return pkv_cache_release(s->cache, &r->seq);
-}
-
 static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
                     struct pkv_request *grower)
 {
@@ -81,17 +72,19 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
         take_back(s, plan, victim);
     }
     sched_remove_running(s, index);
-    uint32_t freed = give_up_blocks(s, victim);
-    pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
+    struct pkv_plan_preemption *p = &plan->preemptions[plan->num_preemptions++];
+    *p = (struct pkv_plan_preemption){
+        .ref = pkv_request_ref(victim),
+        .grower = pkv_request_ref(grower),
+    };
+    if (!swap_out(s, plan, victim, lost, p)) {
+        p->freed_blocks = pkv_cache_release(s->cache, &victim->seq);
+        p->lost_tokens = lost;
+        pkv_request_set_status(victim, PKV_REQUEST_PREEMPTED);
+    }
     victim->num_drafts = 0;
     victim->num_preemptions++;
     s->num_preemptions++;
-    plan->preemptions[plan->num_preemptions++] = (struct pkv_plan_preemption){
-        .ref = pkv_request_ref(victim),
-        .grower = pkv_request_ref(grower),
-        .freed_blocks = freed,
-        .lost_tokens = lost,
-    };
     sched_update_view(s);
     requeue(s, victim);
 }
@@ -115,7 +108,12 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
         steady_spell_out(s, plan);
         steady_leave_all(s, plan);   /* who is not of this turn */
         sched_update_view(s);
-        s->view.num_short_blocks = blocks_short(s, r, positions);
+        uint32_t num_short = blocks_short(s, r, positions);
+        s->view.num_short_blocks = swap_lacks(s, num_short);
+        if (s->view.num_short_blocks == 0) {
+            swap_await(s, plan, num_short);
+            return NOT_GROWN;
+        }
         size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, r);
         if (index == SIZE_MAX)
             return NOT_GROWN;
@@ -212,14 +210,15 @@ static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts
         struct pkv_request *grower;
         uint32_t num_free = pkv_cache_num_free(s->cache);
         uint64_t need = blocks_wanted(s, parts, num_free, &grower);
-        if (need <= num_free)
+        uint32_t num_lacking = need > num_free ? swap_lacks(s, need - num_free) : 0;
+        if (num_lacking == 0)
             return;
         if (s->steady.num + s->steady.num_lasts > 0) {
             steady_leave_all(s, plan);
             continue;
         }
         sched_update_view(s);
-        s->view.num_short_blocks = (uint32_t)(need - num_free);
+        s->view.num_short_blocks = num_lacking;
         size_t index = s->config.policies.preempt->pick(s->preempt_state, &s->view, grower);
         if (index == SIZE_MAX)
             return;

@@ -41,6 +41,8 @@ static struct pkv_cache *create_cache(const struct pkv_sched_config *config, str
         .max_ahead_tokens = pkv_speculation_num_drafts(&config->speculation) +
                             pkv_speculation_lookahead(&config->speculation),
         .drops_last_hit = config->speculation.method == PKV_SPECULATION_EAGLE,
+        .keeps_copies = config->policies.on_preempt->swaps != NULL,
+        .num_host_blocks = (uint32_t)config->swap.num_host_blocks,
     };
     for (uint32_t g = 0; g < config->num_groups && g < PKV_MAX_GROUPS; g++)
         cache.groups[g] = config->groups[g];
@@ -100,7 +102,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
         return NULL;
     }
-    if (drafts_check_config(config, err) < 0)
+    if (drafts_check_config(config, err) < 0 || swap_check_config(config, err) < 0)
         return NULL;
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
@@ -108,6 +110,7 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
     s->config = *config;
     s->num_drafts = pkv_speculation_num_drafts(&config->speculation);
     s->lookahead = pkv_speculation_lookahead(&config->speculation);
+    s->swap.is_on = config->policies.on_preempt->swaps != NULL;
     s->max_budget = config->max_num_batched_tokens ? config->max_num_batched_tokens : UINT64_MAX;
     s->max_seqs = config->max_num_seqs ? config->max_num_seqs : UINT64_MAX;
     s->max_model_len = config->max_model_len ? config->max_model_len : UINT32_MAX;
@@ -144,6 +147,7 @@ void pkv_sched_destroy(struct pkv_sched *s)
         pkv_free(s->slots[i].plan.finished);
     }
     steady_free(s);
+    swap_free(s);
     pkv_request_store_destroy(s->store, s->cache);
     pkv_waiting_destroy(s->waiting);
     pkv_cache_destroy(s->cache);
@@ -182,7 +186,8 @@ void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan)
         .num_admitted = plan->num_admissions,
         .num_preempted = plan->num_preemptions,
         .num_finished = plan->num_finished,
-        .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0,
+        .is_idle = s->num_running == 0 && pkv_waiting_num(s->waiting) == 0 &&
+                   s->swap.num_resuming == 0,
         .parts = lesson->parts,
         .num_survivors = lesson->num_survivors,
         .sum_emitted = lesson->sum_emitted,
@@ -356,6 +361,10 @@ void sched_remove_running(struct pkv_sched *s, size_t index)
 
 static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
 {
+    if (r->status == PKV_REQUEST_RESUMING) {
+        swap_abort(s, r);
+        return;
+    }
     if (r->status != PKV_REQUEST_RUNNING) {
         pkv_waiting_remove(s->waiting, r);
         sched_left(s, r);
@@ -398,7 +407,8 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
 {
     struct pkv_request **all = s->aside;
     size_t num_waiting = pkv_waiting_num(s->waiting), num = s->num_running + num_waiting;
-    PKV_ASSERT(num <= s->aside_capacity && s->num_aside == 0);
+    swap_finish_all(s);
+    PKV_ASSERT(num + s->swap.num_resuming <= s->aside_capacity && s->num_aside == 0);
     for (size_t i = 0; i < num_waiting; i++)
         all[i] = pkv_waiting_any(s->waiting, i);
     for (size_t i = 0; i < num_waiting; i++)
@@ -407,7 +417,9 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
         steady_leave(s, s->running[i]);
         all[num_waiting + i] = s->running[i];
     }
-    s->num_running = 0;
+    for (size_t i = 0; i < s->swap.num_resuming; i++)
+        all[num++] = s->swap.resuming[i];
+    s->num_running = s->swap.num_resuming = 0;
     s->latch.is_shut = false;
     if (num == 0)
         return;

@@ -1,5 +1,5 @@
 /*
- * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 to S9 of sched.h, then cache
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 to S10 of sched.h, then cache
  * and pool; and a plan: S5.
  */
 #include <inttypes.h>
@@ -11,7 +11,8 @@ static int check_waiting(const struct pkv_sched *s, struct pkv_err *err)
 {
     for (size_t i = 0; i < pkv_waiting_num(s->waiting); i++) {
         const struct pkv_request *r = pkv_waiting_any(s->waiting, i);
-        if (r->status != PKV_REQUEST_WAITING && r->status != PKV_REQUEST_PREEMPTED)
+        if (r->status != PKV_REQUEST_WAITING && r->status != PKV_REQUEST_PREEMPTED &&
+            r->status != PKV_REQUEST_SWAPPED)
             return pkv_fail(err, PKV_ERR_AUDIT, "S1: row %" PRIu64 " is in the queue and %s",
                             r->row, pkv_request_status_name(r->status));
         if (r->num_drafts > 0)
@@ -29,9 +30,9 @@ static int check_waiting(const struct pkv_sched *s, struct pkv_err *err)
 
 static int check_running(const struct pkv_sched *s, struct pkv_err *err)
 {
-    if (s->num_running > s->max_seqs)
+    if (s->num_running + s->swap.num_resuming > s->max_seqs)
         return pkv_fail(err, PKV_ERR_AUDIT, "S4: %zu running, max_num_seqs is %" PRIu64,
-                        s->num_running, s->max_seqs);
+                        s->num_running + s->swap.num_resuming, s->max_seqs);
     for (size_t i = 0; i < s->num_running; i++) {
         const struct pkv_request *r = s->running[i];
         if (r->status != PKV_REQUEST_RUNNING)
@@ -68,22 +69,33 @@ static int check_latch(const struct pkv_sched *s, struct pkv_err *err)
     return 0;
 }
 
+size_t sched_list_held(const struct pkv_sched *s, const struct pkv_seq **out)
+{
+    size_t num = 0;
+    for (size_t i = 0; i < s->num_running; i++)
+        out[num++] = &s->running[i]->seq;
+    for (size_t i = 0; i < s->swap.num_resuming; i++)
+        out[num++] = &s->swap.resuming[i]->seq;
+    return num;
+}
+
 int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
 {
     steady_refresh(s);
-    size_t num_listed = s->num_running + pkv_waiting_num(s->waiting);
+    size_t num_listed = s->num_running + s->swap.num_resuming + pkv_waiting_num(s->waiting);
     if (num_listed != pkv_request_store_num_live(s->store))
         return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
                         pkv_request_store_num_live(s->store), num_listed);
     if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0 ||
-        check_latch(s, err) < 0 || flight_check(s, err) < 0)
+        check_latch(s, err) < 0 || flight_check(s, err) < 0 || swap_check(s, err) < 0)
         return -1;
-    const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(*seqs), err);
+    const struct pkv_seq **seqs = pkv_alloc(num_listed, sizeof(*seqs), err);
     if (!seqs)
         return -1;
-    for (size_t i = 0; i < s->num_running; i++)
-        seqs[i] = &s->running[i]->seq;
-    int result = pkv_cache_check(s->cache, seqs, s->num_running, err);
+    size_t num = sched_list_held(s, seqs);
+    for (size_t i = 0; i < pkv_waiting_num(s->waiting); i++)
+        seqs[num++] = &pkv_waiting_any(s->waiting, i)->seq;
+    int result = pkv_cache_check(s->cache, seqs, num, err);
     pkv_free(seqs);
     return result;
 }

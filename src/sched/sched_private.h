@@ -71,6 +71,17 @@ struct latch {
     uint64_t num_admissions;
 };
 
+/* Between pool and host; see swap.c. */
+struct swap {
+    bool is_on;
+    struct pkv_transfer *transfers;       /* [num_transfers], owned; as those of the cache */
+    size_t num_transfers, transfers_capacity;
+    struct pkv_request **resuming;        /* [num_resuming], owned array, in their transfers' order */
+    size_t num_resuming, resuming_capacity;
+    uint32_t num_awaited;                 /* blocks on their way that were promised in this step */
+    int64_t wait_ns;                      /* until the link has done what is queued */
+};
+
 struct pkv_sched {
     struct pkv_sched_config config;
     struct pkv_cache *cache;              /* owned */
@@ -103,6 +114,7 @@ struct pkv_sched {
     uint64_t budget;                      /* tokens left in this step */
     uint64_t num_plans, num_preemptions, num_admissions;
     struct steady steady;
+    struct swap swap;
     /* The configuration with "unlimited" made a number. */
     uint64_t max_budget, max_seqs;        /* UINT64_MAX = unlimited */
     uint32_t max_model_len;
@@ -200,6 +212,31 @@ int flight_check(const struct pkv_sched *s, struct pkv_err *err);
 /* commit.c: the last token of one whose is_last was set. */
 void commit_last(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
 
+/* swap.c */
+int swap_check_config(const struct pkv_sched_config *config, struct pkv_err *err);
+void swap_free(struct pkv_sched *s);
+/* Room for whoever may be given up in this step and for one that comes back. */
+int swap_reserve(struct pkv_sched *s, struct pkv_err *err);
+/* One that is given up with so many positions computed: copy its blocks out, if the policy says so and
+ * there is room; else change nothing but to say that there was none.
+ *   returns  true when it is SWAPPED */
+bool swap_out(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+              uint32_t num_positions, struct pkv_plan_preemption *out);
+/* What a waiting request would have again from the host. */
+struct pkv_restore swap_find(const struct pkv_sched *s, const struct pkv_request *r,
+                             const struct pkv_hit *hit);
+/* It has left the queue: on its way back. */
+void swap_in(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+             const struct pkv_hit *hit, struct pkv_restore restore);
+/* Blocks still lacking once all that are on their way and not promised are there. */
+uint32_t swap_lacks(const struct pkv_sched *s, uint64_t num_short);
+/* r lacks no more than is on its way: promise them to it, and let it wait. */
+void swap_await(struct pkv_sched *s, struct pkv_plan *plan, uint32_t num_short);
+/* A resuming one is cancelled. */
+void swap_abort(struct pkv_sched *s, struct pkv_request *r);
+void swap_finish_all(struct pkv_sched *s);
+int swap_check(const struct pkv_sched *s, struct pkv_err *err);
+
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
@@ -209,6 +246,8 @@ void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
 /* Room for a pass over so many running requests. */
 int sched_reserve_pass(struct pkv_sched *s, size_t num, struct pkv_err *err);
+/* The sequences that hold blocks; out has room for those running and resuming. returns how many. */
+size_t sched_list_held(const struct pkv_sched *s, const struct pkv_seq **out);
 /* Let the policies learn. */
 void sched_observe(struct pkv_sched *s, const struct pkv_plan *plan);
 /* Tokens of the first chunk of a request with so many to compute. */

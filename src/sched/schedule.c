@@ -27,6 +27,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
     *sched_lesson(s, plan) = (struct lesson){0};
     s->num_plans++;
     s->budget = s->max_budget;
+    s->swap.num_awaited = 0;
     s->view.step = plan->number;
     s->num_passes_before = s->view.num_passes;
     s->num_free_before = pkv_cache_num_free(s->cache);
@@ -42,7 +43,8 @@ static int run_turn(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts, 
         sched_grow_running(s, plan, parts);
     plan->num_grown = plan->num_entries;
     /* What was given up must not be taken by a newcomer. */
-    bool looks = (parts & PKV_MIX_NEWCOMERS) && plan->num_preemptions == 0;
+    bool looks = (parts & PKV_MIX_NEWCOMERS) && plan->num_preemptions == 0 &&
+                 plan->num_stalled == 0;
     if (looks && sched_admit_waiting(s, plan, err) < 0)
         return -1;
     sched_lesson(s, plan)->parts = plan->num_tokens > 0 ? parts : 0;
@@ -72,6 +74,10 @@ static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked
         plan->refused_number = plan->refused_need_blocks = 0;
     } else if (!looked && pkv_waiting_head(s->waiting)) {
         sched_pass_by(s, plan);
+        if (plan->num_stalled > 0) {
+            plan->limit = PKV_LIMIT_PREEMPTED;
+            plan->is_latched = false;
+        }
     }
 }
 
@@ -94,6 +100,7 @@ static void settle(struct pkv_sched *s, struct pkv_plan *plan)
         plan->entries[i].ref.request->num_recomputed_tokens += plan->entries[i].num_recomputed;
     /* One that could not grow may have given back what left its window, for another to take. */
     plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0 &&
+                            plan->num_transfers == 0 &&
                             pkv_cache_num_free(s->cache) == s->num_free_before;
     flight_take_off(s, plan);
     steady_settle(s);
@@ -104,7 +111,7 @@ int pkv_sched_plan(struct pkv_sched *s, struct pkv_plan **out, struct pkv_err *e
 {
     PKV_ASSERT(s->num_out <= s->config.async_scheduling);
     struct pkv_plan *plan = begin(s);
-    if (plan_reserve(s, plan, s->num_running, err) < 0)
+    if (plan_reserve(s, plan, s->num_running, err) < 0 || swap_reserve(s, err) < 0)
         return -1;
     int looked = run_mix(s, plan, err);
     if (looked < 0)

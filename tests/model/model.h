@@ -43,6 +43,7 @@ enum model_mix {
 enum model_publish {
     MODEL_PUBLISH_ALLOC, MODEL_PUBLISH_COMPUTED, MODEL_PUBLISH_CHUNK_END, MODEL_PUBLISH_FINISH
 };
+enum model_on_preempt { MODEL_ON_PREEMPT_RECOMPUTE, MODEL_ON_PREEMPT_SWAP, MODEL_ON_PREEMPT_AUTO };
 enum model_requeue { MODEL_REQUEUE_FRONT, MODEL_REQUEUE_BY_ORDER, MODEL_REQUEUE_TAIL };
 
 enum model_group_kind {
@@ -59,6 +60,9 @@ struct model_config {
     enum model_admit admit;
     enum model_preempt preempt;
     enum model_requeue requeue;
+    enum model_on_preempt on_preempt;
+    uint64_t num_host_blocks, bytes_per_token, link_bytes_per_s;
+    int64_t link_latency_ns;
     /* admit: ratio */
     double ratio_init, ratio_min, ratio_step;
     int64_t retract_steps, clip_tokens;
@@ -117,8 +121,8 @@ struct model_row {
 };
 
 enum model_status {
-    MODEL_WAITING, MODEL_RUNNING, MODEL_PREEMPTED, MODEL_COMPLETED, MODEL_ABORTED, MODEL_REJECTED,
-    MODEL_UNFINISHED
+    MODEL_WAITING, MODEL_RUNNING, MODEL_PREEMPTED, MODEL_SWAPPED, MODEL_RESUMING, MODEL_COMPLETED,
+    MODEL_ABORTED, MODEL_REJECTED, MODEL_UNFINISHED
 };
 const char *model_status_name(enum model_status status);
 
@@ -149,6 +153,8 @@ struct model_request {
     uint32_t num_hashed[PKV_MAX_GROUPS];     /* leading blocks that were looked at for hashing */
     uint32_t num_drafts;             /* proposed for its next step */
     bool is_decoding;                /* a token has come out since it was admitted */
+    bool *on_host;                   /* [num_blocks], owned: has this block of the table a copy there? */
+    uint32_t num_copied;             /* positions it had then */
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;
@@ -168,6 +174,8 @@ struct model_totals {
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
     uint64_t preemptions, allocated, released, evicted;
     uint64_t num_verifications, drafted, accepted, verified;
+    uint64_t swaps, swap_fallbacks, swapped_out_blocks, swapped_in_blocks, peak_host_blocks;
+    int64_t link_busy_ns;
     int64_t first_arrival_ns, end_ns;        /* PKV_NO_TIME when there is none */
     bool stuck;
 };

@@ -14,11 +14,13 @@ struct candidate {
     struct model_request *request;
     struct model_hit hit;
     uint32_t num_tokens;
-    uint32_t positions;              /* after this step */
+    uint32_t positions;              /* after this step; of one that comes back, all */
+    uint32_t num_copies, num_restored;   /* blocks that come back from the host, positions then there */
 };
 
 enum answer {
-    ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET, ANSWER_NO_PADDING
+    ANSWER_YES, ANSWER_NO_BLOCKS, ANSWER_NO_GATE, ANSWER_NO_BUDGET, ANSWER_NO_PADDING,
+    ANSWER_OVER_BUDGET
 };
 
 /* Positions it may come to fill, as far as the scheduler is told, and to have blocks for beyond. The
@@ -212,16 +214,19 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
     uint64_t need, free = model_count_free(m);
 
     model_find_prefix(m, r, &c->hit);
+    c->num_copies = model_find_copies(m, r, c->hit.num[0], &c->num_restored);
     c->num_tokens = r->num_known - c->hit.num_tokens;
-    if (c->num_tokens > m->config.long_prefill_token_threshold)
+    if (c->num_copies == 0 && budget == 0)
+        return ANSWER_OVER_BUDGET;
+    if (c->num_copies == 0 && c->num_tokens > m->config.long_prefill_token_threshold)
         c->num_tokens = m->config.long_prefill_token_threshold;
-    if (has_to_be_padded(m, c)) {
+    if (c->num_copies == 0 && has_to_be_padded(m, c)) {
         c->num_tokens += m->config.num_drafts;
         if (c->num_tokens > budget ||
             r->num_known + (uint64_t)m->config.num_drafts > m->config.max_model_len)
             return ANSWER_NO_PADDING;
     }
-    if (c->num_tokens > budget) {
+    if (c->num_copies == 0 && c->num_tokens > budget) {
         if (!m->config.chunked_prefill)
             return ANSWER_NO_BUDGET;
         c->num_tokens = budget;
@@ -261,26 +266,34 @@ static void take(struct model *m, const struct candidate *c)
     struct model_entry entry = {
         .request = r, .num_tokens = c->num_tokens, .first = num_hit_tokens, .admitted = true,
         .resumed = r->was_preempted, .num_hit = num_hit_tokens };
+    bool comes_back = c->num_copies > 0;
 
     DL_DELETE(m->waiting, r);
-    DL_APPEND(m->running, r);
     m->last_left = r->tenant;
     count_look_up(m, r, num_hit_tokens);
+    if (comes_back)
+        m->back[m->num_back++] = (struct model_back){ r, num_hit_tokens, m->num_entries };
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
         for (uint32_t i = 0; i < c->hit.num[g]; i++)
             model_hold(m, r, g, c->hit.blocks[g][i]);
         r->num_hashed[g] = c->hit.num[g];
     }
-    model_take_all(m, r, positions_to_take(m, c));
-    model_add_entry(m, entry);
-    if (m->config.publish == MODEL_PUBLISH_ALLOC)
-        model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
-    r->num_computed = num_hit_tokens;
+    model_take_all(m, r, comes_back ? c->num_restored : positions_to_take(m, c));
     if (num_hit_tokens > r->num_highest)
         r->num_highest = num_hit_tokens;
-    r->status = MODEL_RUNNING;
     r->num_overtakes = 0;
     r->fronted = r->tailed = false;
+    if (comes_back) {
+        model_swap_in(m, r, c->num_copies, c->num_restored);
+        return;
+    }
+    model_add_entry(m, entry);
+    DL_APPEND(m->running, r);
+    if (m->config.publish == MODEL_PUBLISH_ALLOC)
+        model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
+    model_forget_copies(m, r);
+    r->num_computed = num_hit_tokens;
+    r->status = MODEL_RUNNING;
 }
 
 /* The walk's own memory, in queue order. */
@@ -326,9 +339,10 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
     switch (answer) {
     case ANSWER_YES:
         take(m, c);
-        *budget -= c->num_tokens;
+        *budget -= c->num_copies > 0 ? 0 : c->num_tokens;
         return count_overtakes(m, w);
     case ANSWER_NO_PADDING:
+    case ANSWER_OVER_BUDGET:
         note(m, w, PKV_LIMIT_BUDGET);
         return false;
     case ANSWER_NO_BUDGET:
@@ -348,11 +362,12 @@ static bool visit(struct model *m, struct walk *w, struct candidate *c, uint32_t
     abort();
 }
 
-static bool may_go_on(struct model *m, struct walk *w, uint32_t budget)
+static bool may_go_on(struct model *m, struct walk *w, const struct model_request *next,
+                      uint32_t budget)
 {
-    if (budget == 0)
+    if (budget == 0 && next->status != MODEL_SWAPPED)
         note(m, w, PKV_LIMIT_BUDGET);
-    else if (model_num_running(m) >= m->config.max_num_seqs)
+    else if (model_num_running(m) + model_num_resuming(m) >= m->config.max_num_seqs)
         note(m, w, PKV_LIMIT_SEQS);
     else
         return true;
@@ -380,7 +395,7 @@ void model_admit(struct model *m, uint32_t *budget)
         model_rank(m);
     for (c.request = is_shut ? NULL : m->waiting; c.request != NULL; c.request = next) {
         next = c.request->next;
-        if (!may_go_on(m, &w, *budget) || !visit(m, &w, &c, budget))
+        if (!may_go_on(m, &w, c.request, *budget) || !visit(m, &w, &c, budget))
             break;
     }
     for (size_t i = 0; i < w.num_aside && m->config.order == MODEL_ORDER_FCFS; i++) {

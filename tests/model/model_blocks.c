@@ -256,29 +256,23 @@ void model_unpublish(struct model *m, struct model_request *r, uint32_t num_toke
         }
 }
 
-/* Blocks begin .. end - 1 of a table. Last block first; but what goes to the head must end up with
- * the last block foremost. */
-static uint32_t give_back(struct model *m, struct model_request *r, uint32_t g, uint32_t begin,
-                          uint32_t end)
+/* Last block first; but what goes to the head must end up with the last block foremost. */
+uint32_t model_give_back(struct model *m, struct model_block *const *blocks, uint32_t begin,
+                         uint32_t end)
 {
     bool to_head = m->config.prefix_cache && m->config.unhashed_to_head;
     uint32_t num_freed = 0;
 
     for (uint32_t i = end; i-- > begin; ) {
-        struct model_block *block = r->table[g][i];
-
-        if (block == NULL || --block->num_holders > 0)
+        if (blocks[i] == NULL || --blocks[i]->num_holders > 0)
             continue;
         num_freed++;
-        if (block->key != NULL || !to_head)
-            DL_APPEND(m->free, block);
+        if (blocks[i]->key != NULL || !to_head)
+            DL_APPEND(m->free, blocks[i]);
     }
-    for (uint32_t i = begin; i < end; i++) {
-        struct model_block *block = r->table[g][i];
-
-        if (block != NULL && block->num_holders == 0 && block->key == NULL && to_head)
-            DL_PREPEND(m->free, block);
-    }
+    for (uint32_t i = begin; i < end; i++)
+        if (blocks[i] != NULL && blocks[i]->num_holders == 0 && blocks[i]->key == NULL && to_head)
+            DL_PREPEND(m->free, blocks[i]);
     m->totals.released += num_freed;
     return num_freed;
 }
@@ -288,7 +282,7 @@ void model_trim(struct model *m, struct model_request *r)
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
         uint32_t end = model_num_out(m, r, g);
 
-        give_back(m, r, g, 0, end);
+        model_give_back(m, r->table[g], 0, end);
         for (uint32_t i = 0; i < end; i++)
             r->table[g][i] = NULL;
     }
@@ -299,25 +293,26 @@ uint32_t model_release(struct model *m, struct model_request *r)
     uint32_t num_freed = 0;
 
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
-        num_freed += give_back(m, r, g, 0, r->num_table[g]);
+        num_freed += model_give_back(m, r->table[g], 0, r->num_table[g]);
         r->num_table[g] = r->num_hashed[g] = 0;
     }
     return num_freed;
 }
 
-/* Positions in the blocks of one group. */
-static void fill(const struct model *m, const struct model_request *r, uint32_t g, uint64_t *filled)
+/* How many positions each block of a group holds, as far as this table tells. */
+static void fill(const struct model *m, uint64_t *filled, uint32_t g,
+                 struct model_block *const *table, uint32_t num, uint32_t num_computed)
 {
     uint64_t size = m->config.groups[g].block_size;
 
-    for (uint32_t i = 0; i < r->num_table[g] && i * size < r->num_computed; i++) {
-        uint64_t here = r->num_computed - i * size, *slot;
+    for (uint32_t i = 0; i < num && i * size < num_computed; i++) {
+        uint64_t here = num_computed - i * size;
 
-        if (r->table[g][i] == NULL || m->config.groups[g].kind == MODEL_GROUP_STATE)
+        if (table[i] == NULL || m->config.groups[g].kind == MODEL_GROUP_STATE)
             continue;
-        slot = &filled[r->table[g][i]->id];
         here = here < size ? here : size;
-        *slot = *slot > here ? *slot : here;
+        if (filled[table[i]->id] < here)
+            filled[table[i]->id] = here;
     }
 }
 
@@ -327,7 +322,11 @@ uint64_t model_count_stored(const struct model *m)
 
     for (const struct model_request *r = m->running; r != NULL; r = r->next)
         for (uint32_t g = 0; g < m->config.num_groups; g++)
-            fill(m, r, g, filled);
+            fill(m, filled, g, r->table[g], r->num_table[g], r->num_computed);
+    for (const struct model_request *r = m->resuming; r != NULL; r = r->next)
+        fill(m, filled, 0, r->table[0], r->num_table[0], r->num_computed);
+    for (const struct model_transfer *t = m->transfers; t != NULL; t = t->next)
+        fill(m, filled, 0, t->held, t->num_held, t->num_positions);
     for (uint32_t i = 0; i < m->config.num_blocks; i++)
         sum += filled[i];
     free(filled);

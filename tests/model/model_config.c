@@ -50,6 +50,7 @@ static void read_policies(struct model_config *out, const struct pkv_policies *p
         p->preempt->info.name, "newest", "priority", "oldest", "fewest_outputs", "least_lost",
         "most_blocks", "largest_remaining", "least_preempted", "fit", "random", "never");
     out->requeue = (enum model_requeue)WORD(p->requeue->info.name, "front", "by_order", "tail");
+    out->on_preempt = (enum model_on_preempt)WORD(p->on_preempt->info.name, "recompute", "swap", "auto");
     out->skip_blocked = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 1;
     out->latch = WORD(p->on_blocked->info.name, "stop", "skip", "latch") == 2;
     out->publish = (enum model_publish)WORD(p->publish->info.name, "alloc", "computed",
@@ -90,6 +91,10 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->unhashed_to_head = s->unhashed_free == PKV_END_HEAD;
     out->drop_cancelled = s->priority_victim == PKV_PRIORITY_VICTIM_SAFE;
     out->reject_oversized = s->oversized == PKV_OVERSIZED_REJECT;
+    out->num_host_blocks = s->swap.num_host_blocks;
+    out->bytes_per_token = s->swap.bytes_per_token;
+    out->link_bytes_per_s = s->swap.link.bytes_per_s;
+    out->link_latency_ns = s->swap.link.latency_ns;
     out->seed = s->seed;
     out->num_groups = s->num_groups;
     for (uint32_t g = 0; g < s->num_groups; g++)

@@ -54,10 +54,15 @@ static void add_admitted(struct model *m, const char *name, bool resumed)
     const char *comma = "";
 
     add(m, "\"%s\":[", name);
-    for (size_t i = 0; i < m->num_entries; i++) {
+    for (size_t i = 0; i <= m->num_entries; i++) {
         const struct model_entry *e = &m->entries[i];
 
-        if (!e->admitted || e->resumed != resumed)
+        for (size_t k = 0; k < m->num_back && resumed; k++)
+            if (m->back[k].num_before == i) {
+                add(m, "%s[\"%s\",%u]", comma, m->back[k].request->id, m->back[k].num_hit);
+                comma = ",";
+            }
+        if (i == m->num_entries || !e->admitted || e->resumed != resumed)
             continue;
         add(m, "%s[\"%s\",%u]", comma, e->request->id, e->num_hit);
         comma = ",";

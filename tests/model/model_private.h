@@ -60,6 +60,23 @@ struct model_batch {
     bool exists;
 };
 
+/* Blocks on the link. It holds those that nobody else does any more. */
+struct model_transfer {
+    struct model_request *request;   /* NULL = of one that is gone */
+    bool is_out;
+    struct model_block **held;       /* [num_held], owned; NULL = not held */
+    uint32_t num_held, num_positions;
+    int64_t done_ns;
+    struct model_transfer *prev, *next;
+};
+
+/* Let in to be copied back, when so many others had been scheduled. */
+struct model_back {
+    struct model_request *request;
+    uint32_t num_hit;
+    size_t num_before;
+};
+
 struct model {
     struct model_config config;
     const struct pkv_request_spec *specs;    /* [num_specs], borrowed */
@@ -69,6 +86,9 @@ struct model {
     struct model_key *index[PKV_MAX_GROUPS];
     struct model_request *requests;  /* [num_specs], owned; index = place in specs */
     struct model_request *waiting, *running;     /* lists, first to last */
+    struct model_request *resuming;  /* list */
+    struct model_transfer *transfers;            /* list, the oldest first */
+    int64_t link_free_ns;
     struct model_tenant *tenants;    /* [num_tenants], owned; room for num_specs */
     size_t num_tenants;
     struct model_tenant *last_left;  /* whose request left the queue last */
@@ -89,6 +109,10 @@ struct model {
     struct model_batch landing;      /* whose tokens come out in this step */
     struct model_request **preempted, **aborted, **finished;   /* [num_...], owned */
     size_t num_preempted, num_aborted, num_finished, num_rejected;
+    struct model_back *back;         /* [num_back], owned */
+    size_t num_back;
+    uint64_t num_promised;           /* blocks on the link that somebody waits for */
+    bool stalled;                    /* somebody does */
     uint32_t *evicted;               /* [num_evicted], owned */
     size_t num_evicted;
     uint32_t free_before, free_sched;    /* when the step began, when it was scheduled */
@@ -133,6 +157,9 @@ void model_publish(struct model *m, struct model_request *r, uint32_t num_tokens
 /* Forget the identity of blocks that are not wholly below num_tokens. */
 void model_unpublish(struct model *m, struct model_request *r, uint32_t num_tokens);
 uint32_t model_release(struct model *m, struct model_request *r);
+/* Blocks from `begin` on; NULL = none. */
+uint32_t model_give_back(struct model *m, struct model_block *const *blocks, uint32_t begin,
+                         uint32_t end);
 uint64_t model_count_stored(const struct model *m);
 
 /* model_groups.c */
@@ -149,6 +176,7 @@ uint32_t model_num_held(const struct model_request *r);
 
 /* model_step.c */
 void model_schedule(struct model *m);
+size_t model_num_resuming(const struct model *m);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);
@@ -176,6 +204,20 @@ struct model_request *model_pick_victim(const struct model *m, const struct mode
 bool model_is_guessed(const struct model *m, const struct model_request *r, uint32_t token);
 /* Blocks held at the worst moment to come by those running and one more. */
 uint64_t model_future_peak(const struct model *m, const struct model_request *more);
+
+/* model_swap.c */
+/* One that is given up goes to the host. returns  false when it does not, and nothing was changed */
+bool model_swap_out(struct model *m, struct model_request *r);
+/* Blocks with a copy behind the first num_hit ones, without a gap, and positions that are there then. */
+uint32_t model_find_copies(const struct model *m, const struct model_request *r, uint32_t num_hit,
+                           uint32_t *out_positions);
+void model_swap_in(struct model *m, struct model_request *r, uint32_t num_blocks,
+                   uint32_t num_positions);
+void model_forget_copies(const struct model *m, struct model_request *r);
+void model_transfers_due(struct model *m, int64_t now);
+void model_abort_resuming(struct model *m, struct model_request *r);
+/* Blocks that are free when all transfers are done. */
+uint64_t model_count_coming(const struct model *m);
 
 /* model_admit.c */
 void model_admit(struct model *m, uint32_t *budget);

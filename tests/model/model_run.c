@@ -9,8 +9,8 @@
 
 const char *model_status_name(enum model_status status)
 {
-    static const char *const names[] = { "waiting", "running", "preempted", "completed",
-                                         "aborted", "rejected", "unfinished" };
+    static const char *const names[] = { "waiting", "running", "preempted", "swapped", "resuming",
+                                         "completed", "aborted", "rejected", "unfinished" };
 
     return names[status];
 }
@@ -29,6 +29,7 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     m->entries = model_alloc(num_specs, sizeof *m->entries);
     m->flying.entries = model_alloc(num_specs, sizeof *m->entries);
     m->landing.entries = model_alloc(num_specs, sizeof *m->entries);
+    m->back = model_alloc(num_specs, sizeof *m->back);
     m->preempted = model_alloc(num_specs, sizeof(struct model_request *));
     m->aborted = model_alloc(num_specs, sizeof(struct model_request *));
     m->finished = model_alloc(num_specs, sizeof(struct model_request *));
@@ -46,18 +47,21 @@ void model_destroy(struct model *m)
 {
     if (m == NULL)
         return;
+    model_transfers_due(m, INT64_MAX);
     model_blocks_finish(m);
     for (size_t i = 0; i < m->num_arrived; i++) {
         free(m->requests[i].id);
         free(m->requests[i].text);
         for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
             free(m->requests[i].table[g]);
+        free(m->requests[i].on_host);
     }
     free(m->requests);
     free(m->tenants);
     free(m->entries);
     free(m->flying.entries);
     free(m->landing.entries);
+    free(m->back);
     free(m->preempted);
     free(m->aborted);
     free(m->finished);
@@ -105,6 +109,7 @@ static void read_spec(const struct model *m, struct model_request *r,
     for (uint32_t g = 0; g < m->config.num_groups; g++)
         r->table[g] = model_alloc(model_table_length(m, g, longest),
                                   sizeof(struct model_block *));
+    r->on_host = model_alloc(m->config.num_blocks, sizeof *r->on_host);
     spell_out(r, &spec->content);
 }
 
@@ -178,7 +183,8 @@ static void end_request(struct model *m, struct model_request *r)
     case MODEL_ABORTED:    m->totals.aborted++;    break;
     case MODEL_REJECTED:   m->totals.rejected++;   break;
     case MODEL_UNFINISHED: m->totals.unfinished++; break;
-    case MODEL_WAITING: case MODEL_RUNNING: case MODEL_PREEMPTED: abort();
+    case MODEL_WAITING: case MODEL_RUNNING: case MODEL_PREEMPTED: case MODEL_SWAPPED:
+    case MODEL_RESUMING: abort();
     }
 }
 
@@ -226,10 +232,13 @@ static void take_aborts(struct model *m)
             model_release(m, r);
             DL_DELETE(m->running, r);
             m->num_left++;
+        } else if (r->status == MODEL_RESUMING) {
+            model_abort_resuming(m, r);
         } else {
             DL_DELETE(m->waiting, r);
             m->last_left = r->tenant;
         }
+        model_forget_copies(m, r);
         r->status = MODEL_ABORTED;
         r->finish_ns = m->now;
         m->aborted[m->num_aborted++] = r;
@@ -255,7 +264,12 @@ size_t model_num_running(const struct model *m)
     return num;
 }
 
-/* The next arrival or abort of a live request; PKV_NO_TIME when nothing is to come. */
+static bool is_empty(const struct model *m)
+{
+    return m->waiting == NULL && m->running == NULL && m->resuming == NULL;
+}
+
+/* The next arrival, abort of a live request, or end of a transfer; PKV_NO_TIME when nothing is to come. */
 static int64_t next_event(const struct model *m)
 {
     int64_t next = PKV_NO_TIME;
@@ -268,6 +282,8 @@ static int64_t next_event(const struct model *m)
         if (!r->gone && r->abort_ns != PKV_NO_TIME && (next == PKV_NO_TIME || r->abort_ns < next))
             next = r->abort_ns;
     }
+    if (m->transfers != NULL && (next == PKV_NO_TIME || m->transfers->done_ns < next))
+        next = m->transfers->done_ns;
     return next;
 }
 
@@ -287,9 +303,9 @@ static int64_t duration(const struct model *m)
  * somebody comes or goes. */
 static bool is_idle(const struct model *m)
 {
-    return m->num_entries == 0 && m->num_preempted == 0 && m->free_sched == m->free_before &&
-           (!m->landing.exists || m->landing.num_entries == 0) &&
-           (m->waiting != NULL || m->running != NULL);
+    return m->num_entries == 0 && m->num_preempted == 0 && m->num_back == 0 &&
+           m->free_sched == m->free_before &&
+           (!m->landing.exists || m->landing.num_entries == 0) && !is_empty(m);
 }
 
 /* The steps that the row stands for are gone through for their passes. */
@@ -343,7 +359,7 @@ static void fill_row(struct model *m)
     row->step = (int64_t)m->totals.num_steps;
     row->time_ns = m->now;
     row->waiting = (int64_t)model_num_waiting(m);
-    row->running = (int64_t)model_num_running(m);
+    row->running = (int64_t)(model_num_running(m) + model_num_resuming(m));
     row->free_blocks = m->free_sched;
     row->used_blocks = (int64_t)m->config.num_blocks - m->free_sched;
     row->cached_blocks = model_count_cached_free(m);
@@ -391,7 +407,7 @@ static void do_step(struct model *m)
     m->now += m->row.dur_ns;
     m->totals.end_ns = m->now;
     count_idle(m, was_idle);
-    if (m->waiting == NULL && m->running == NULL)
+    if (is_empty(m))
         m->flying.exists = false;   /* for nobody any more */
     if (m->config.max_steps > 0 && m->totals.num_steps >= m->config.max_steps)
         m->ended = true;
@@ -401,14 +417,17 @@ static void begin_step(struct model *m)
 {
     memset(&m->row, 0, sizeof m->row);
     m->num_entries = m->num_preempted = m->num_aborted = m->num_finished = m->num_evicted = 0;
-    m->num_generated = 0;
+    m->num_generated = m->num_back = 0;
     m->num_passes = 0;
+    m->num_promised = 0;
+    m->stalled = false;
+    model_transfers_due(m, m->now);
 }
 
 bool model_next(struct model *m)
 {
     while (!m->ended) {
-        if (m->waiting == NULL && m->running == NULL) {
+        if (is_empty(m)) {
             if (m->num_arrived == m->num_specs)
                 break;
             if (m->specs[m->num_arrived].arrival_ns > m->now)
@@ -417,7 +436,7 @@ bool model_next(struct model *m)
         begin_step(m);
         take_arrivals(m);
         take_aborts(m);
-        if (m->waiting == NULL && m->running == NULL && m->num_aborted == 0)
+        if (is_empty(m) && m->num_aborted == 0)
             continue;
         do_step(m);
         return true;
@@ -429,6 +448,7 @@ bool model_next(struct model *m)
 void model_stop(struct model *m)
 {
     m->ended = true;
+    model_transfers_due(m, INT64_MAX);
     for (size_t i = 0; i < m->num_arrived; i++) {
         struct model_request *r = &m->requests[i];
 

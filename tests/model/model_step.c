@@ -71,6 +71,7 @@ static void preempt(struct model *m, struct model_request *r)
 {
     if (m->config.drop_cancelled)
         model_unpublish(m, r, r->num_computed);
+    r->status = model_swap_out(m, r) ? MODEL_SWAPPED : MODEL_PREEMPTED;
     model_release(m, r);
     DL_DELETE(m->running, r);
     m->num_left++;
@@ -78,7 +79,6 @@ static void preempt(struct model *m, struct model_request *r)
     r->is_decoding = false;
     r->num_preemptions++;
     r->was_preempted = true;
-    r->status = MODEL_PREEMPTED;
     wait_again(m, r);
     m->preempted[m->num_preempted++] = r;
 }
@@ -193,6 +193,22 @@ static bool comes_before(const struct model_request *a, const struct model_reque
     return false;
 }
 
+/* Of so many blocks that somebody is short of, those that are not on their way yet. If all are, they are
+ * promised to it. */
+static uint64_t count_lacking(struct model *m, uint64_t num_short, bool promise)
+{
+    uint64_t coming = model_count_coming(m);
+
+    coming -= coming < m->num_promised ? coming : m->num_promised;
+    if (num_short > coming)
+        return num_short - coming;
+    if (promise) {
+        m->num_promised += num_short;
+        m->stalled = true;
+    }
+    return 0;
+}
+
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
  * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
@@ -204,7 +220,9 @@ static bool grow(struct model *m, struct model_request *r, uint32_t num, enum pa
     model_trim(m, r);
     wanted = blocks_wanted(m, r, num);
     while (wanted > model_count_free(m)) {
-        struct model_request *victim = model_pick_victim(m, r, wanted - model_count_free(m));
+        uint64_t num_lacking = count_lacking(m, wanted - model_count_free(m), true);
+        struct model_request *victim =
+            num_lacking > 0 ? model_pick_victim(m, r, (uint32_t)num_lacking) : NULL;
 
         if (victim == NULL)
             return true;
@@ -255,7 +273,8 @@ static void make_room(struct model *m, enum part part, uint32_t budget)
     struct model_request *grower, *victim;
     uint64_t num_short;
 
-    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0) {
+    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0 &&
+           (num_short = count_lacking(m, num_short, false)) > 0) {
         victim = model_pick_victim(m, grower, (uint32_t)num_short);
         if (victim == NULL)
             break;
@@ -307,9 +326,9 @@ static void count_entry(struct model *m, const struct model_entry *e)
 static void turn_of_prompts(struct model *m, uint32_t *budget, bool *looked)
 {
     walk_running(m, PART_PROMPTS, budget);
-    if (m->num_preempted == 0)
+    if (m->num_preempted == 0 && !m->stalled)
         model_admit(m, budget);
-    *looked = *looked || m->num_preempted == 0;
+    *looked = *looked || (m->num_preempted == 0 && !m->stalled);
 }
 
 static void turn_of_decodes(struct model *m, uint32_t *budget)
@@ -365,7 +384,7 @@ void model_schedule(struct model *m)
     if (m->config.mix == MODEL_MIX_MIXED) {
         m->lesson.decoded = true;
         walk_running(m, PART_ALL, &budget);
-        looked = m->num_preempted == 0;
+        looked = m->num_preempted == 0 && !m->stalled;
         if (looked)
             model_admit(m, &budget);
     } else {
@@ -374,7 +393,8 @@ void model_schedule(struct model *m)
     if (m->num_preempted > 0)
         m->limit = PKV_LIMIT_PREEMPTED;
     else if (!looked)
-        m->limit = m->waiting != NULL ? PKV_LIMIT_LATCH : PKV_LIMIT_EMPTY;
+        m->limit = m->waiting == NULL ? PKV_LIMIT_EMPTY
+                   : m->stalled ? PKV_LIMIT_PREEMPTED : PKV_LIMIT_LATCH;
     for (size_t i = 0; i < m->num_entries; i++)
         count_entry(m, &m->entries[i]);
     note_lesson(m);
@@ -506,7 +526,7 @@ static void learn(struct model *m)
     else if (lesson->decodes_alone && m->landing.num_entries > 0)
         m->ratio = m->ratio - m->config.ratio_step > m->config.ratio_min
                        ? m->ratio - m->config.ratio_step : m->config.ratio_min;
-    if (m->running == NULL && m->waiting == NULL)
+    if (m->running == NULL && m->waiting == NULL && m->resuming == NULL)
         m->ratio = m->config.ratio_init;
 }
 

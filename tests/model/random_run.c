@@ -168,6 +168,23 @@ static bool is_plain(const struct random_run *run)
     return run->sched.num_groups == 1 && run->sched.groups[0].ops == &pkv_group_full;
 }
 
+/* A host that is sometimes too small, and a link that takes a part of a step or several for a block; then
+ * the pool is small more often, so that somebody is given up. */
+static void draw_swap(struct random_run *run)
+{
+    struct pkv_swap_config *w = &run->sched.swap;
+
+    w->num_host_blocks = between(run, 0, chance(run, 30) ? 12 : 200);
+    w->bytes_per_token = between(run, 1, 64);
+    w->link.bytes_per_s = UINT64_C(1000000) * between(run, 20, 2000);
+    w->link.latency_ns = between(run, 0, chance(run, 50) ? 100 : 1500);
+    if (chance(run, 60) || !is_plain(run))
+        return;
+    choose(run, PKV_CHOICE_ON_PREEMPT, chance(run, 65) ? "swap" : "auto");
+    if (chance(run, 60))
+        run->sched.num_blocks = between(run, 4, 14);
+}
+
 /* Drafts, steps that overlap, or neither; neither where they are refused. */
 static void draw_speculation(struct random_run *run)
 {
@@ -175,7 +192,7 @@ static void draw_speculation(struct random_run *run)
     uint32_t kind = below(run, 10);
 
     run->sched.lookahead_at_admission = chance(run, 70);
-    if (run->sched.policies.admit->needs_token_steps)
+    if (run->sched.policies.admit->needs_token_steps || run->sched.policies.on_preempt->swaps)
         return;
     run->sched.async_scheduling = kind < 3;
     if (kind < 3 || kind > 6)
@@ -309,6 +326,7 @@ void random_run_draw(struct random_run *run, uint64_t seed)
     if (run->sched.policies.admit->counts_tokens && !is_plain(run))
         choose(run, PKV_CHOICE_ADMIT, "whole_prompt");
     draw_step_time(run);
+    draw_swap(run);
     draw_speculation(run);
     num = between(run, 1, RANDOM_RUN_MAX_REQUESTS);
     gap = chance(run, 50) ? 1500 : chance(run, 50) ? 10000 : 150000;
@@ -381,6 +399,9 @@ void random_run_print(const struct random_run *run)
            c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait", run->every_step,
            run->stuck_steps);
     print_speculation(c);
+    printf("#   %" PRIu64 " host blocks, %" PRIu64 " bytes a token, link %" PRIu64 " bytes/s, %" PRId64
+           " ns\n", c->swap.num_host_blocks, c->swap.bytes_per_token, c->swap.link.bytes_per_s,
+           c->swap.link.latency_ns);
     if (t->law == PKV_STEP_TIME_FIXED)
         printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
     else
