@@ -451,6 +451,53 @@ class Lessons(ScenarioCase):
                  f"{seconds(less['latency_ms']['ttft']['mean'], 1)}",
                  f"a second {few['throughput']['requests_per_s']:.2f} are served")
 
+    def test_swap_vs_recompute(self):
+        name = "swap_vs_recompute.yaml"
+        runs, table, cost = {}, {}, {}
+        for size in (1, 4, 16, 64, 256):
+            # One way: the latency, and what the link carries in a whole number of ns.
+            block_ns = 200_000 + -(-size * 819_200 * 10**9 // (25 * 10**9))
+            cost[size] = 2 * block_ns / size / 1e6
+            for how in ("recompute", "swap", "auto"):
+                run = runs[how, size] = self.run_scenario(
+                    name, *sets(f"kv.block_size={size}", f"kv.num_blocks={16384 // size}",
+                                "scheduler.on_preempt=" + how))
+                swap, gaps = run["swap"], run["latency_ms"]["itl"]
+                blocks = swap["out_blocks"] + swap["in_blocks"]
+                self.assertEqual(swap["link_busy_ns"], blocks * block_ns)
+                self.assertEqual(swap["out_bytes"] + swap["in_bytes"], blocks * size * 819_200)
+                self.assertEqual(swap["host_full"], 0)
+                # Without a cache nothing is found again, so all that goes out comes back.
+                self.assertEqual(swap["out_blocks"], swap["in_blocks"])
+                events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
+                lost = sum(event["lost_tokens"] for event in events if event["kind"] == "preempt")
+                self.assertEqual(run["tokens"]["recomputed"], lost)
+                if how != "auto":
+                    table[f"{how}-{size}"] = (
+                        f"{run['preemptions']} {lost:,} "
+                        f"{(swap['out_bytes'] + swap['in_bytes']) / 1e9:.1f} GB "
+                        f"{percent(swap['link_busy_ns'] / run['makespan_ns'])} {gaps['mean']:.1f} ms "
+                        f"{gaps['p99']:.1f} ms {seconds(run['latency_ms']['ttft']['mean'])}")
+            self.assertEqual(runs["swap", size]["swap"]["preemptions"],
+                             runs["swap", size]["preemptions"])
+            self.assertEqual(runs["recompute", size]["swap"]["out_blocks"], 0)
+        self.say_rows(name, table)
+        costs = [f"{cost[size]:.3f}" for size in sorted(cost)]
+        self.say(name, "Copying takes " + ", ".join(costs[:-1]) + f" and {costs[-1]} ms a token")
+        # 2 (0.2 / n + 0.032768) = 0.1
+        cheaper = -(-0.2 // (0.1 / 2 - 0.032768))
+        self.say(name, f"cheaper from blocks of {cheaper:.0f} on")
+        p99 = {key: run["latency_ms"]["itl"]["p99"] for key, run in runs.items()}
+        for size in cost:
+            self.assertEqual(p99["swap", size] > p99["recompute", size], size == 1)
+        idle = 1 - runs["swap", 4]["swap"]["link_busy_ns"] / runs["swap", 4]["makespan_ns"]
+        self.say(name, f"the link is idle {100 * idle:.0f} % of the time")
+        shares = {size: runs["auto", size]["swap"]["out_bytes"]
+                  / runs["swap", size]["swap"]["out_bytes"] for size in cost}
+        self.assertEqual(shares[1], 0)
+        self.assertLess(shares[4], 0.1)
+        self.assertGreater(min(shares[16], shares[64], shares[256]), 0.9)
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
