@@ -32,9 +32,11 @@ struct pkv_request_spec {
                                      * session finished, and not at arrival_ns, which then is its
                                      * place among the rows */
     int64_t delay_ns;               /* >= 0 */
+    bool is_last;                   /* no later row is of its session: what is kept of it may go */
     int64_t arrival_ns;             /* never falls from row to row */
-    int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME */
-    int64_t deadline_ns;            /* or PKV_NO_TIME */
+    int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME; of one that follows: ns after it
+                                     * came */
+    int64_t deadline_ns;            /* or PKV_NO_TIME; the same */
     int64_t priority;               /* smaller = sooner */
     uint32_t num_prompt_tokens;     /* > 0; the sum of the prompt spans */
     uint32_t num_output_tokens;     /* what it will really produce; 0 = none */
@@ -99,6 +101,7 @@ struct pkv_request {
     uint64_t looked_up_at;         /* the cache's version of the look-up below; UINT64_MAX = none */
     uint32_t num_waiting_hit;      /* cached tokens of it, for orders that ask */
     uint32_t tenant_number;        /* see pkv_request_number_tenant() */
+    struct pkv_session *session;   /* while another may follow it; the engine's */
     uint32_t told_limits;          /* bits of the causes of its present wait already told; engine's */
     const char *id, *tenant;       /* in the buffers below; NULL = none */
     char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */

@@ -35,7 +35,7 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     if (!e)
         return NULL;
     e->config = *config;
-    e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
+    e->figures.first_arrival_ns = e->figures.end_ns = e->stopped_ns = PKV_NO_TIME;
     const struct pkv_policies *p = &config->sched.policies;
     /* What admission and mix have learnt is in the state that is compared. */
     e->learns = p->order->needs_every_step || (p->order->observe && !p->order->fingerprint) ||
@@ -62,6 +62,7 @@ void pkv_engine_destroy(struct pkv_engine *e)
     if (!e)
         return;
     pkv_heap_free(&e->aborts);
+    sessions_finish(&e->sessions);
     pkv_free(e->longest.steps);
     pkv_free(e->entries);
     pkv_sched_destroy(e->sched);
@@ -78,10 +79,11 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
 {
     for (;;) {
         if (engine_num_live(e) == 0) {
-            if (!e->has_next)
+            int64_t next_ns = engine_next_arrival_ns(e);
+            if (next_ns == PKV_NO_TIME)
                 return 0;
-            if (e->now_ns < e->next.arrival_ns)
-                e->now_ns = e->next.arrival_ns;
+            if (e->now_ns < next_ns)
+                e->now_ns = next_ns;
         }
         e->row = (struct pkv_step_row){
             .step = (int64_t)e->figures.num_steps,
@@ -98,7 +100,7 @@ static bool must_stop(struct pkv_engine *e)
 {
     if (e->figures.outcome != PKV_OUTCOME_DONE)
         return true;
-    if (engine_num_live(e) == 0 && !e->has_next)
+    if (engine_num_live(e) == 0 && engine_next_arrival_ns(e) == PKV_NO_TIME)
         return false;   /* nothing is left to be stopped */
     if (e->config.should_stop && e->config.should_stop(e->config.stop_ctx)) {
         e->figures.outcome = PKV_OUTCOME_INTERRUPTED;

@@ -172,7 +172,10 @@ int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_tr
 {
     *out = (struct pkv_traffic){ .trace = NULL };
     if (scenario->is_trace) {
-        out->trace = pkv_trace_open(scenario->trace, &scenario->trace_options, err);
+        struct pkv_trace_options options = scenario->trace_options;
+
+        options.sessions = true;
+        out->trace = pkv_trace_open(scenario->trace, &options, err);
         if (!out->trace)
             return fail_trace(scenario, err);
         out->source = pkv_trace_source(out->trace);
