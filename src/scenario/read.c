@@ -76,8 +76,12 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
 /* The place of a key that is not there is that of the key that asks for it. */
 static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
 {
-    const struct given *asks = &l->given[keys[id].decider];
+    enum key_id decider = keys[id].decider;
+    const struct given *asks;
 
+    while (l->given[decider].source == KEY_NONE && keys[decider].decider != KEY_NONE)
+        decider = keys[decider].decider;
+    asks = &l->given[decider];
     if (asks->source == KEY_NONE)
         return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
     return node_fail(asks->node, err, "%s is missing; %s asks for it", keys[id].name,
@@ -231,11 +235,11 @@ static int check_length(const struct loader *l, const struct pkv_length *length,
 
     if (!key_applies(l->scenario, ids[0]) ||
         (length->max >= length->min && length->max > 0) ||
-        (length->max == 0 && length->law != PKV_LENGTH_UNIFORM))
+        (length->max == 0 && length->law != PKV_LENGTH_UNIFORM && length->law != PKV_LENGTH_ZIPF))
         return 0;
     if (l->given[ids[0]].source == KEY_NONE)
-        snprintf(text, sizeof(text), "%s is missing; the law uniform asks for it",
-                 keys[ids[0]].name);
+        snprintf(text, sizeof(text), "%s is missing; the law %s asks for it", keys[ids[0]].name,
+                 pkv_length_law_name(length->law));
     else
         snprintf(text, sizeof(text), "%.*s: max %u is below min %u", section, keys[law].name,
                  length->max, length->min);
@@ -252,7 +256,9 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
                            "no traffic: give traffic.trace or traffic.requests");
     if (check_length(l, &s->synth.prompt, KEY_PROMPT_LAW, err) < 0 ||
         check_length(l, &s->synth.output, KEY_OUTPUT_LAW, err) < 0 ||
-        check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0)
+        check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0 ||
+        check_length(l, &s->synth.turns, KEY_TURNS_LAW, err) < 0 ||
+        check_length(l, &s->synth.turn_tokens, KEY_TURN_LAW, err) < 0)
         return -1;
     if (s->synth.abort_max_ns < s->synth.abort_min_ns)
         return fail_at_given(l, aborts, 2, "traffic.aborts: max is below min", err);

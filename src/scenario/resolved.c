@@ -115,6 +115,23 @@ static void write_priorities(struct pkv_text *out, const struct pkv_synth_config
     pkv_text_add(out, "]");
 }
 
+static void write_tenants(struct pkv_text *out, const struct pkv_synth_config *synth)
+{
+    pkv_text_add(out, "[");
+    for (size_t i = 0; i < synth->num_tenants; i++) {
+        const struct pkv_synth_tenant *tenant = &synth->tenants[i];
+
+        pkv_text_add(out, i ? ", {name: " : "{name: ");
+        pkv_text_json(out, tenant->name);
+        pkv_text_add(out, ", weight: ");
+        write_double(out, tenant->weight);
+        if (tenant->has_priority)
+            pkv_text_fmt(out, ", priority: %" PRId64, tenant->priority);
+        pkv_text_add(out, "}");
+    }
+    pkv_text_add(out, "]");
+}
+
 static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum key_id id)
 {
     const void *at = key_field(s, id);
@@ -141,6 +158,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
         break;
     case KIND_GROUPS:     pkv_text_add(out, "[{type: full}]"); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
+    case KIND_TENANTS:    write_tenants(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
     case KIND_LATER: case KIND_LATER_SWITCH:
@@ -160,6 +178,7 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
     case KIND_U64: case KIND_MS:
         return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
+    case KIND_TENANTS:    return s->synth.num_tenants > 0;
     case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME: case KIND_WORD:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
         return true;

@@ -1,5 +1,5 @@
 /*
- * value_list.c - the two values that are lists: KV groups and priorities.
+ * value_list.c - the values that are lists: KV groups, priorities and tenants.
  */
 #include <string.h>
 
@@ -114,5 +114,54 @@ int value_read_priorities(const struct value *v, struct pkv_err *err)
     s->synth.priorities = owned->priorities;
     s->synth.priority_weights = owned->weights;
     s->synth.num_priorities = num;
+    return 0;
+}
+
+/* {name: a, weight: 3, priority: 1} */
+static int read_tenant(const struct value *v, const struct node *node, struct pkv_synth_tenant *out,
+                       struct pkv_err *err)
+{
+    const struct node *name, *weight, *priority;
+
+    if (node->kind != NODE_MAP)
+        return node_fail(node, err, "%s: a tenant is a map, like {name: a, weight: 1}", v->shown);
+    for (const struct node *child = node->children; child; child = child->next)
+        if (strcmp(child->key, "name") != 0 && strcmp(child->key, "weight") != 0 &&
+            strcmp(child->key, "priority") != 0)
+            return node_fail_key(child, err, "%s: unknown key '%.40s'; known: name, weight, "
+                                 "priority", v->shown, child->key);
+    name = node_child(node, "name");
+    weight = node_child(node, "weight");
+    priority = node_child(node, "priority");
+    if (!name || name->kind != NODE_SCALAR || name->length == 0)
+        return node_fail(name ? name : node, err, "%s: a tenant has a name", v->shown);
+    out->weight = 1;
+    if (weight && read_weight(v, weight, &out->weight, err) < 0)
+        return -1;
+    out->has_priority = priority != NULL;
+    if (priority && read_priority(v, priority, &out->priority, err) < 0)
+        return -1;
+    out->name = pkv_strdup(name->text, err);
+    return out->name ? 0 : -1;
+}
+
+int value_read_tenants(const struct value *v, struct pkv_err *err)
+{
+    struct pkv_scenario *s = v->scenario;
+    size_t num = 0;
+
+    if (want_list(v, "tenants, like [{name: a, weight: 3}, {name: b}],", err) < 0)
+        return -1;
+    for (const struct node *node = v->node->children; node; node = node->next)
+        num++;
+    s->private_->tenants = pkv_alloc(num, sizeof(*s->private_->tenants), err);
+    if (!s->private_->tenants)
+        return -1;
+    s->synth.tenants = s->private_->tenants;
+    for (const struct node *node = v->node->children; node; node = node->next) {
+        if (read_tenant(v, node, &s->private_->tenants[s->synth.num_tenants], err) < 0)
+            return -1;
+        s->synth.num_tenants++;
+    }
     return 0;
 }
