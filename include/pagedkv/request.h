@@ -23,7 +23,8 @@ extern "C" {
 
 /* One row of traffic. Pointers are borrowed until the source gives its next row. */
 struct pkv_request_spec {
-    uint64_t row;                   /* from 0, in the order of the source; breaks every tie */
+    uint64_t row;                   /* from 0, in the order of the source. Ties are broken by the
+                                     * order of arrival, in which rows of one time stand by this */
     const char *id;                 /* NULL = the row number */
     const char *tenant;             /* NULL = none */
     const char *session;            /* NULL = none; rows of one session are turns of one talk */

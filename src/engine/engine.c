@@ -74,6 +74,18 @@ size_t engine_num_live(const struct pkv_engine *e)
     return pkv_sched_num_running(e->sched) + pkv_sched_num_waiting(e->sched);
 }
 
+/* Whoever follows one that is aborted now, without a delay, comes in the same step. */
+static int come_and_go(struct pkv_engine *e, struct pkv_err *err)
+{
+    int64_t next_ns;
+    do {
+        if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
+            return -1;
+        next_ns = engine_next_arrival_ns(e);
+    } while (next_ns != PKV_NO_TIME && next_ns <= e->now_ns);
+    return 0;
+}
+
 /* Begin the next step that has to exist. returns 1 when there is one, 0 at the end, -1. */
 static int begin_step(struct pkv_engine *e, struct pkv_err *err)
 {
@@ -89,7 +101,7 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
             .step = (int64_t)e->figures.num_steps,
             .time_ns = e->now_ns,
         };
-        if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
+        if (come_and_go(e, err) < 0)
             return -1;
         if (engine_num_live(e) > 0 || e->row.aborted > 0)
             return 1;
