@@ -120,6 +120,19 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
     put(p, "", t);
 }
 
+/* Does a chat keep its state? */
+static void add_sessions(struct page *p, struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    if (e->former_tokens == 0)
+        return;
+    pkv_text_add(t, "of what was said before ");
+    add_counted(t, e->turns, "later turn");
+    pkv_text_add(t, ", ");
+    add_percent(t, share(e->retained_tokens, e->former_tokens));
+    pkv_text_add(t, " was still cached");
+    put(p, "sessions", t);
+}
+
 /* Shares of the pool, on average over time. */
 static void add_waste(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
 {
@@ -146,6 +159,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
         pkv_text_add(t, "; prompts of the rejected not counted");
     put(p, "tokens", t);
     add_hits(p, t, s, why_no_hit);
+    add_sessions(p, t, e);
     add_grouped(t, e->preemptions);
     if (e->preemptions > 0) {
         pkv_text_add(t, "; ");
