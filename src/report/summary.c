@@ -83,7 +83,7 @@ static bool has_common_text(const struct pkv_scenario *scenario,
                             const struct pkv_trace_notes *notes)
 {
     if (!scenario->is_trace)
-        return scenario->synth.prefix_num > 0;
+        return scenario->synth.prefix_num > 0 || scenario->synth.session_share > 0;
     return !notes || notes->rows_own_text < notes->rows_read;
 }
 
@@ -94,7 +94,7 @@ static const char *why_no_hits(const struct pkv_scenario *scenario,
     if (has_common_text(scenario, notes))
         return NULL;
     if (!scenario->is_trace)
-        return "none: without traffic.prefixes nothing is shared";
+        return "none: without traffic.prefixes or traffic.sessions nothing is shared";
     return notes->has_prompts ? "none: no two prompts have text in common"
                               : "none: the trace has no prompt content, nothing can be shared";
 }

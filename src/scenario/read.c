@@ -246,6 +246,32 @@ static int check_length(const struct loader *l, const struct pkv_length *length,
     return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
 }
 
+static int check_number(const struct loader *l, const struct pkv_number *number, enum key_id law,
+                        struct pkv_err *err)
+{
+    /* NUMBER_KEYS lists law, value, min, max in this order. */
+    const enum key_id ids[] = { (enum key_id)(law + 3), (enum key_id)(law + 2), law };
+    int section = (int)(strrchr(keys[law].name, '.') - keys[law].name);
+    char text[160];
+
+    if (!key_applies(l->scenario, ids[0]) || number->max >= number->min ||
+        (number->max <= 0 && number->law != PKV_NUMBER_UNIFORM))
+        return 0;
+    snprintf(text, sizeof(text), "%.*s: max %g is below min %g", section, keys[law].name,
+             number->max, number->min);
+    return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
+}
+
+static int check_numbers(const struct loader *l, struct pkv_err *err)
+{
+    const struct pkv_synth_config *c = &l->scenario->synth;
+
+    if (check_number(l, &c->max_tokens_ratio, KEY_RATIO_LAW, err) < 0 ||
+        check_number(l, &c->delay_ms, KEY_TURN_DELAY_LAW, err) < 0)
+        return -1;
+    return check_number(l, &c->abort_after_ms, KEY_ABORT_AFTER_LAW, err);
+}
+
 static int check_traffic(const struct loader *l, struct pkv_err *err)
 {
     const struct pkv_scenario *s = l->scenario;
@@ -258,7 +284,8 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
         check_length(l, &s->synth.output, KEY_OUTPUT_LAW, err) < 0 ||
         check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0 ||
         check_length(l, &s->synth.turns, KEY_TURNS_LAW, err) < 0 ||
-        check_length(l, &s->synth.turn_tokens, KEY_TURN_LAW, err) < 0)
+        check_length(l, &s->synth.turn_tokens, KEY_TURN_LAW, err) < 0 ||
+        check_numbers(l, err) < 0)
         return -1;
     if (s->synth.abort_max_ns < s->synth.abort_min_ns)
         return fail_at_given(l, aborts, 2, "traffic.aborts: max is below min", err);
