@@ -291,6 +291,43 @@ struct pkv_source pkv_synth_source(struct pkv_synth *synth);
 /* Of the row given last, until the next one; for pkv_trace_writer_row(). */
 const struct pkv_trace_texts *pkv_synth_texts(const struct pkv_synth *synth);
 
+/* A trace made after another one: its rows in another order, with their gaps, lengths and the prefixes
+ * that two or more of them share; what a row shares with nobody becomes text of its own. Rows stay
+ * together in runs, so that what follows closely in the source does so here. Everything may be scaled.
+ * Without scaling, and with as many rows as the source has, gaps, lengths and shared prefixes are those
+ * of the source; only their order is drawn. */
+struct pkv_remake_config {
+    uint64_t num_requests;        /* 0 = as many as the source has. Beyond these it begins again: then
+                                   * all that is shared is new but the texts that prompts begin with */
+    uint64_t run;                 /* rows that stay together; 0 = 100 */
+    uint64_t seed;
+    double rate;                  /* gaps are divided by it; 1e-6 .. 1e6 */
+    double prefix_length;         /* what is shared becomes so much longer; 0 .. 1000 */
+    double roots;                 /* so many times as many texts that prompts begin with: all that goes on
+                                   * from one in the same way stays together; 0.001 .. 1000 */
+};
+struct pkv_remake;
+/* Read a trace, opened with keep_texts, to its end. What is shared is found in blocks of its hash ids,
+ * or of 16 tokens where it has none.
+ *   errors   the trace's, PKV_ERR_INPUT (config), PKV_ERR_MEMORY
+ *   cost     80 bytes a row, 40 to 60 a different block */
+struct pkv_remake *pkv_remake_create(struct pkv_trace *trace, const struct pkv_remake_config *config,
+                                     struct pkv_err *err);
+void pkv_remake_destroy(struct pkv_remake *remake);
+struct pkv_source pkv_remake_source(struct pkv_remake *remake);
+const struct pkv_trace_texts *pkv_remake_texts(const struct pkv_remake *remake);
+
+/* What was found, and what is to come out. */
+struct pkv_remake_figures {
+    uint64_t rows, made_rows;
+    uint32_t block_size;
+    uint64_t roots, wanted_roots; /* texts that two or more prompts begin with */
+    uint64_t made_roots;          /* so far */
+    uint64_t texts;               /* shared ones, roots included */
+    double mean_prompt_tokens, mean_made_prompt_tokens;   /* over the rows of the source */
+};
+const struct pkv_remake_figures *pkv_remake_figures(const struct pkv_remake *remake);
+
 #ifdef __cplusplus
 }
 #endif
