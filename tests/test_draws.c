@@ -64,21 +64,31 @@ static const struct {
     double mean, variance;             /* 0 = zipf: summed up below */
     uint64_t sum;
 } lengths[] = {
-    { { .law = PKV_LENGTH_UNIFORM, .min = 3, .max = 50 }, 26.5, (48 * 48 - 1) / 12.0, UINT64_C(0x0a33e7353038a2f5) },
-    { { .law = PKV_LENGTH_LOGNORMAL, .mean = 3000, .cv = 1.2 }, 3000, 3600 * 3600, UINT64_C(0x203ac087507a4d9c) },
-    { { .law = PKV_LENGTH_GAMMA, .mean = 2000, .cv = 0.5 }, 2000, 1000 * 1000, UINT64_C(0x4765afa85f65a0ba) },
-    { { .law = PKV_LENGTH_GAMMA, .mean = 5000, .cv = 2 }, 5000, 1e8, UINT64_C(0xc704dd991404693a) },
-    { { .law = PKV_LENGTH_ZIPF, .exponent = 0, .min = 1, .max = 1000 }, 0, 0, UINT64_C(0x03d06e38c008ab55) },
-    { { .law = PKV_LENGTH_ZIPF, .exponent = 0.5, .min = 1, .max = 1000 }, 0, 0, UINT64_C(0x07cea7359a02da30) },
-    { { .law = PKV_LENGTH_ZIPF, .exponent = 1, .min = 1, .max = 1000 }, 0, 0, UINT64_C(0xf360576e9c10a7a9) },
-    { { .law = PKV_LENGTH_ZIPF, .exponent = 1.3, .min = 10, .max = 5000 }, 0, 0, UINT64_C(0xce5bb55317becb59) },
-    { { .law = PKV_LENGTH_ZIPF, .exponent = 5, .min = 1, .max = 100000 }, 0, 0, UINT64_C(0xf889f5d66ccdd96a) },
+    { { .law = PKV_LENGTH_UNIFORM, .min = 3, .max = 50 }, 26.5, (48 * 48 - 1) / 12.0,
+      UINT64_C(0x0a33e7353038a2f5) },
+    { { .law = PKV_LENGTH_LOGNORMAL, .mean = 3000, .cv = 1.2 }, 3000, 3600 * 3600,
+      UINT64_C(0x203ac087507a4d9c) },
+    { { .law = PKV_LENGTH_GAMMA, .mean = 2000, .cv = 0.5 }, 2000, 1000 * 1000,
+      UINT64_C(0x4765afa85f65a0ba) },
+    { { .law = PKV_LENGTH_GAMMA, .mean = 5000, .cv = 2 }, 5000, 1e8,
+      UINT64_C(0xc704dd991404693a) },
+    { { .law = PKV_LENGTH_ZIPF, .exponent = 0, .min = 1, .max = 1000 }, 0, 0,
+      UINT64_C(0x03d06e38c008ab55) },
+    { { .law = PKV_LENGTH_ZIPF, .exponent = 0.5, .min = 1, .max = 1000 }, 0, 0,
+      UINT64_C(0x07cea7359a02da30) },
+    { { .law = PKV_LENGTH_ZIPF, .exponent = 1, .min = 1, .max = 1000 }, 0, 0,
+      UINT64_C(0xf360576e9c10a7a9) },
+    { { .law = PKV_LENGTH_ZIPF, .exponent = 1.3, .min = 10, .max = 5000 }, 0, 0,
+      UINT64_C(0xce5bb55317becb59) },
+    { { .law = PKV_LENGTH_ZIPF, .exponent = 5, .min = 1, .max = 100000 }, 0, 0,
+      UINT64_C(0xf889f5d66ccdd96a) },
     /* 9 of 10 lognormal, mean 500 and second moment 500^2 * 2; 1 of 10 Pareto from 1000 with alpha 8:
      * mean 8/7 and second moment 8/6 of the square. */
     { { .law = PKV_LENGTH_PARETO_LOGNORMAL, .mean = 500, .cv = 1, .tail_share = 0.1,
         .tail_alpha = 8, .tail_min = 1000 },
       0.9 * 500 + 0.1 * 8000 / 7,
-      0.9 * 500000 + 0.1 * 1e6 * 8 / 6 - (450 + 800.0 / 7) * (450 + 800.0 / 7), UINT64_C(0x19eef4bd5b5c1eae) },
+      0.9 * 500000 + 0.1 * 1e6 * 8 / 6 - (450 + 800.0 / 7) * (450 + 800.0 / 7),
+      UINT64_C(0x19eef4bd5b5c1eae) },
 };
 
 static void zipf_moments(const struct pkv_length *law, double *mean, double *variance)
@@ -131,7 +141,8 @@ static const struct {
 } numbers[] = {
     { { .law = PKV_NUMBER_UNIFORM, .min = 1, .max = 4 }, 2.5, 0.75, UINT64_C(0xe859ebda790b6bab) },
     { { .law = PKV_NUMBER_EXPONENTIAL, .mean = 2 }, 2, 4, UINT64_C(0x77fa98626c566bd3) },
-    { { .law = PKV_NUMBER_LOGNORMAL, .mean = 2, .cv = 0.7 }, 2, 1.96, UINT64_C(0x7bcb908deaa6a8f8) },
+    { { .law = PKV_NUMBER_LOGNORMAL, .mean = 2, .cv = 0.7 }, 2, 1.96,
+      UINT64_C(0x7bcb908deaa6a8f8) },
     { { .law = PKV_NUMBER_GAMMA, .mean = 2, .cv = 0.5 }, 2, 1, UINT64_C(0xfad83fe17e191d8e) },
     { { .law = PKV_NUMBER_GAMMA, .mean = 2, .cv = 3 }, 2, 36, UINT64_C(0x725c70b10892a018) },
     { { .law = PKV_NUMBER_WEIBULL, .mean = 2, .cv = 0.3 }, 2, 0.36, UINT64_C(0x49e315f2ad21ed48) },
@@ -177,9 +188,12 @@ static const struct {
 } arrivals[] = {
     { { .arrival = PKV_ARRIVAL_CONSTANT, .rate_per_s = 7 }, UINT64_C(0x0142439d2e8fd5d8) },
     { { .arrival = PKV_ARRIVAL_POISSON, .rate_per_s = 40 }, UINT64_C(0x722f7dd1d87d2fc2) },
-    { { .arrival = PKV_ARRIVAL_GAMMA, .rate_per_s = 40, .arrival_cv = 3 }, UINT64_C(0x129b148d0103f3f4) },
-    { { .arrival = PKV_ARRIVAL_WEIBULL, .rate_per_s = 40, .arrival_cv = 0.4 }, UINT64_C(0x8eab0133870d421a) },
-    { { .arrival = PKV_ARRIVAL_BURSTS, .rate_per_s = 40, .on_ns = S / 2, .off_ns = 2 * S }, UINT64_C(0xfcf8323eed48faa9) },
+    { { .arrival = PKV_ARRIVAL_GAMMA, .rate_per_s = 40, .arrival_cv = 3 },
+      UINT64_C(0x129b148d0103f3f4) },
+    { { .arrival = PKV_ARRIVAL_WEIBULL, .rate_per_s = 40, .arrival_cv = 0.4 },
+      UINT64_C(0x8eab0133870d421a) },
+    { { .arrival = PKV_ARRIVAL_BURSTS, .rate_per_s = 40, .on_ns = S / 2, .off_ns = 2 * S },
+      UINT64_C(0xfcf8323eed48faa9) },
     { { .arrival = PKV_ARRIVAL_DIURNAL, .rate_per_s = 40, .period_ns = 3600 * S, .amplitude = 0.8 },
       UINT64_C(0xfb255a53742260e0) },
     { { .arrival = PKV_ARRIVAL_SPIKE, .rate_per_s = 40, .spike_at_ns = 100 * S,

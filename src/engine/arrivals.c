@@ -2,8 +2,9 @@
  * arrivals.c - who comes and who is cancelled when a step begins.
  *
  * A request joins at the first step that starts at or after its arrival. Those that follow others are
- * read ahead as far as they go; when they come is decided by the end of the others. Aborts due are taken after
- * the arrivals, in the order of (time, row), so a request can be aborted in the step it came in.
+ * read ahead as far as they go; when they come is decided by the end of the others. Aborts due are
+ * taken after the arrivals, in the order of (time, row), so a request can be aborted in the step it
+ * came in.
  */
 #include "engine/engine_private.h"
 

@@ -119,8 +119,8 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
     case KIND_DOUBLE: return 1u << (*(const double *)field > 0);
     case KIND_NONE: case KIND_TEXT: case KIND_BOOL: case KIND_MS: case KIND_NS: case KIND_TIME:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
-    case KIND_PRIORITIES: case KIND_TENANTS: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
-    case KIND_VARY:
+    case KIND_PRIORITIES: case KIND_TENANTS: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY:
+    case KIND_FULL_ISL: case KIND_VARY:
     case KIND_LATER: case KIND_LATER_SWITCH:
         break;
     }
