@@ -1,8 +1,9 @@
 /*
  * fuzz_trace.c - any bytes as a trace: no reader may crash, hang, leak or give a wrong row.
  *
- * The first byte chooses the reader and the options, the rest is the file, packed or not. With
- * -Dfuzz=true this is a libFuzzer target. Without, main() takes good files of every format and
+ * The first byte chooses the reader and the options, the rest is the file, packed or not; rows are
+ * then written in one format or another. With -Dfuzz=true this is a libFuzzer target, which keeps to
+ * the one reader that PKV_FUZZ_FORMAT names. Without, main() takes good files of every format and
  * damages them by a seeded stream: the same damage in every run.
  */
 #include <stddef.h>
@@ -46,6 +47,33 @@ static void check_texts(const struct pkv_request_spec *spec, const struct pkv_tr
     PKV_ASSERT(pkv_content_root(texts->salt, texts->adapter) == spec->content.root);
 }
 
+static int put(void *ctx, const char *bytes, size_t length, struct pkv_err *err)
+{
+    (void)err;
+    PKV_ASSERT(length > 0 && bytes[0] != '\0');
+    *(size_t *)ctx += length;
+    return 0;
+}
+
+/* A writer for the trace that was opened; the format by its name's sake. */
+static struct pkv_trace_writer *open_writer(const struct pkv_trace *t, size_t size,
+                                            size_t *written)
+{
+    static const char *const formats[] = {
+        "native", "mooncake", "dynamo", "bailian", "azure", "burstgpt", "vidur", "splitwise", "blis",
+        "llmservingsim", "tokens",
+    };
+    struct pkv_trace_writer_config config = {
+        .format = formats[size % (sizeof formats / sizeof *formats)],
+        .from_block_size = pkv_trace_options(t)->hash_block_size, .put = put, .ctx = written,
+    };
+    struct pkv_trace_writer *w = pkv_trace_writer_create(&config, NULL);
+    PKV_ASSERT(w != NULL);
+    return w;
+}
+
+#define MAX_WRITTEN_TOKENS 4096u   /* some formats write every token */
+
 static void read_all(const uint8_t *bytes, size_t size, const struct pkv_trace_options *options)
 {
     struct pkv_err err = {0};
@@ -55,11 +83,17 @@ static void read_all(const uint8_t *bytes, size_t size, const struct pkv_trace_o
     struct pkv_trace *t = pkv_trace_open_memory("fuzz", bytes, size, options, &err);
     if (t) {
         struct pkv_source source = pkv_trace_source(t);
+        size_t written = 0;
+        struct pkv_trace_writer *w = open_writer(t, size, &written);
         for (uint64_t row = 0; (more = source.next(source.ctx, &spec, &err)) > 0; row++) {
             check_row(&spec, row, last_ns);
             check_texts(&spec, pkv_trace_texts(t));
             last_ns = spec.arrival_ns;
+            if (spec.num_prompt_tokens <= MAX_WRITTEN_TOKENS)
+                PKV_ASSERT(pkv_trace_writer_row(w, &spec, pkv_trace_texts(t), NULL) == 0);
         }
+        PKV_ASSERT(pkv_trace_writer_end(w, NULL) == 0);
+        pkv_trace_writer_destroy(w);
     }
     PKV_ASSERT((more < 0) == (err.code != PKV_ERR_NONE));
     PKV_ASSERT(more == 0 || strlen(err.text) > 5);
@@ -74,9 +108,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const units[] = {NULL, "date"};
     if (size == 0)
         return 0;
-    bool told = (data[0] & 7) == 7;
+    const char *forced = getenv("PKV_FUZZ_FORMAT");
+    const char *format = forced ? forced : formats[data[0] & 7];
+    bool told = format && strcmp(format, "csv") == 0;
     struct pkv_trace_options options = {
-        .format = formats[data[0] & 7],
+        .format = format,
         .columns = told ? "arrival=a,prompt=b,output=c,id=d,tenant=e,session=f,priority=g" : NULL,
         .time_unit = told ? units[data[0] >> 7] : NULL,
         .sessions = true,

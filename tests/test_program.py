@@ -25,16 +25,16 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "policies", "presets",
-            "formats", "help")
+COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "trace", "policies",
+            "presets", "formats", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
              "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
-    "--hash-block-size", "--speedup", "--limit", "--sort", "--lenient-ids")
-LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm",
-               "--after", "--until", "--columns")
+    "--after", "--until", "--columns", "--time-unit", "--hash-block-size", "--speedup", "--limit", "--sort",
+    "--lenient-ids")
+LATER_FLAGS = ("--kv-budget", "--model", "--live", "--perfetto", "--openmetrics", "--warm")
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.
 ENDLESS = """\
@@ -177,7 +177,7 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key != "waste"],
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "whole")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -191,7 +191,8 @@ class Help(ProgramCase):
         self.small()
         facts = self.facts("scenario")
         for section, prefix in (("POOL", "kv."), ("SCHEDULER", "scheduler."), ("STEP TIME", "step_time."),
-                                ("TRAFFIC", "traffic."), ("TARGETS", "targets.")):
+                                ("TRAFFIC", "traffic."), ("TARGETS", "targets."),
+                                ("MEASURE", "measure.")):
             error = self.call("run", "scenario.yaml", "--set", prefix + "colour=1").stderr
             known = set(re.search(r"known in \S+: (.*)\n", error)[1].split(", "))
             named = {name.removeprefix("kv.") for name in facts[section]}
@@ -210,6 +211,8 @@ class Help(ProgramCase):
         self.assertEqual(complete("replay --preset vllm-2", 3), ["vllm-2025-09"])
         self.assertEqual(complete("run x --files sc", 4), ["scenario"])
         self.assertEqual(complete("replay x --format burst", 4), ["burstgpt"])
+        self.assertEqual(complete("trace con", 2), ["convert"])
+        self.assertEqual(complete("trace convert x --to bai", 5), ["bailian"])
         self.assertEqual(complete("help form", 2), ["formats"])
 
 
@@ -243,7 +246,8 @@ class Listings(ProgramCase):
 
     def test_formats(self):
         rows = json.loads(self.done("formats", "--json").stdout)
-        self.assertLessEqual({"native", "mooncake", "azure", "burstgpt", "tokens"},
+        self.assertLessEqual({"native", "mooncake", "dynamo", "azure", "burstgpt", "vidur", "splitwise",
+                              "blis", "llmservingsim", "bailian", "tokens", "csv"},
                              {row["name"] for row in rows})
 
 
@@ -501,7 +505,7 @@ class WrongInput(Refused):
         self.assertEqual(result.returncode, 2, result.stderr)
 
     def test_unknown_format(self):
-        self.trace("when,what\n1,2\n", "1: .*unknown.*hash_ids.*TIMESTAMP,ContextTokens")
+        self.trace("when,what\n1,2\n", "1: .*unknown.*native, mooncake,.*pagedkv formats.*--columns arrival=")
         self.trace(bz2.compress(TRACE.encode()), " is packed with bzip2, which is not read")
         self.trace(b"PK\3\4rest of it", " is packed with zip, which is not read")
 

@@ -329,18 +329,18 @@ START_TEST(trace_options_are_read)
 {
     struct pkv_scenario *s = fixture_load(
         "kv: {num_blocks: 5, prefix_cache: off}\n"
-        "traffic: {trace: /abs/t.jsonl, format: mooncake, columns: 'prompt=a,output=b', "
-        "time_unit: us, hash_block_size: 16, lenient_ids: on, "
-        "sort: true, limit: 10, speedup: 12.50}\n"
-        "targets: {ttft_ms: 500, itl_ms: 0.05s}\n", NULL, 0);
-
+        "traffic: {trace: /abs/t.jsonl, format: mooncake, columns: 'prompt=a,output=b', time_unit: us, "
+        "hash_block_size: 16, lenient_ids: on, sort: true, limit: 10, speedup: 12.50}\n"
+        "targets: {ttft_ms: 500, itl_ms: 0.05s}\nmeasure: {after: 250ms, until: 2.5s}\nhorizon: 3s\n",
+        NULL, 0);
+    ck_assert_int_eq(s->measure_after_ns, 250000000);
+    ck_assert_int_eq(s->measure_until_ns + s->horizon_ns, INT64_C(5500000000));
     ck_assert(!s->sched.prefix_cache);
     ck_assert_str_eq(s->trace, "/abs/t.jsonl");
     ck_assert_str_eq(s->trace_options.format, "mooncake");
     ck_assert_uint_eq(s->trace_options.hash_block_size, 16);
     ck_assert_str_eq(s->trace_options.columns, "prompt=a,output=b");
-    ck_assert_str_eq(s->trace_options.time_unit, "us");
-    ck_assert(s->trace_options.lenient_ids && s->trace_options.sort);
+    ck_assert(s->trace_options.lenient_ids && s->trace_options.sort && s->trace_options.time_unit);
     ck_assert_uint_eq(s->trace_options.limit, 10);
     ck_assert_uint_eq(s->trace_options.speedup_num * 10, s->trace_options.speedup_den * 125);
     ck_assert_int_eq(s->target_ttft_ns, 500000000);
@@ -474,7 +474,7 @@ START_TEST(the_resolved_text_has_every_key_and_no_other)
                      "step_time:\n  model: fixed\n  ms: 1\n"
                      "traffic:\n  trace: \"/t\"\n  format: auto\n  lenient_ids: false\n"
                      "  sort: false\n  speedup: 1\n  hash_block_size: 0\n"
-                     "  seed: 1\n");
+                     "  seed: 1\nmeasure:\n  after: 0s\n  until: end\n");
     pkv_scenario_free_text(text);
     pkv_scenario_destroy(s);
 }

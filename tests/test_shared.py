@@ -279,6 +279,88 @@ class Traces(ProgramCase):
         self.check_waste("code", 8192)
         self.check_waste("conv", 16384)
 
+    def info(self, name):
+        return json.loads(self.done("trace", "info", shared("data", "traces", name),
+                                    "--json").stdout)
+
+    def check_ratios(self, want, ours, path):
+        """Figures of another program: integers equal, quotients to all their digits."""
+        for figure, value in want.items():
+            figure = {"full_block_refs": "block_refs"}.get(figure, figure)
+            if figure == "plain_hit_blocks_without_prefix_rule":
+                figure = "hit_blocks"       # the same on these traces
+            with self.subTest(f"{path} {figure}"):
+                if isinstance(value, dict):
+                    self.check_ratios(value, ours[figure], f"{path} {figure}")
+                elif isinstance(value, int):
+                    self.assertEqual(ours[figure], value)
+                else:
+                    self.assertAlmostEqual(ours[figure], value, places=15)
+
+    def test_prefix_hits(self):
+        with open(shared("data", "reference", "prefix_hit_ratios.json"), encoding="utf-8") as file:
+            reference = json.load(file)
+        for name in ("mooncake_conversation", "mooncake_synthetic"):
+            ours = self.info(f"{name}.jsonl")
+            self.assertEqual((ours["rows"], ours["block_size"], ours["unique_blocks"],
+                              ours["infinite"]["block_refs"], ours["prompt_tokens"]["sum"]),
+                             tuple(reference[name][key] for key in (
+                                 "rows", "block_size", "unique_blocks", "total_block_refs",
+                                 "total_input_tokens")))
+            self.check_ratios(reference[name]["infinite"], ours["infinite"], name)
+
+    def test_lengths(self):
+        """Rows, sums, means, percentiles and span, from the table that stands beside the files."""
+        with open(shared("data", "traces", "README.md"), encoding="utf-8") as file:
+            table = file.read().split("## Figures a reader must come to")[1]
+        files = {os.path.splitext(name.replace(".gz", ""))[0]: name
+                 for name in os.listdir(shared("data", "traces")) if name != "README.md"}
+        lines = [[cell.strip() for cell in line.strip("| ").split("|")]
+                 for line in table.splitlines() if line.startswith("|")][2:]
+        self.assertEqual(len(lines), len(files))
+        for name, rows, prompt, output, mean_prompt, mean_output, prompts, outputs, span in lines:
+            ours = self.info(files[name])
+            self.assertEqual(ours["rows"], int(rows.replace(",", "")))
+            for key, total, mean, ranks in (("prompt_tokens", prompt, mean_prompt, prompts),
+                                            ("output_tokens", output, mean_output, outputs)):
+                self.assertEqual(ours[key]["sum"], int(total.replace(",", "")))
+                self.assertEqual(f"{ours[key]['mean']:.2f}", mean)
+                self.assertEqual([ours[key][rank] for rank in ("p50", "p90", "p99", "max")],
+                                 [int(rank) for rank in ranks.split(" / ")])
+            arrivals = ours["arrivals"]
+            self.assertEqual(arrivals["first_ms"], 0)
+            if span == "none":
+                self.assertTrue(ours["quirks"]["untimed"])
+            elif span.endswith(" ms"):
+                self.assertEqual(arrivals["last_ms"], int(span.split()[2]))
+            elif span.endswith(" s"):
+                self.assertAlmostEqual(arrivals["last_ms"], float(span.split()[2]) * 1000, places=6)
+
+    def test_convert(self):
+        """Whole traces to other formats and back: the same rows, and the same shared prefixes."""
+        name = shared("data", "traces", "mooncake_conversation.jsonl")
+        there = self.done("trace", "convert", name, "--to", "mooncake", "-o", "same.jsonl")
+        self.assertNotIn("lost", there.stderr)
+        with open(name, encoding="utf-8") as file:
+            self.assertEqual([json.loads(line) for line in file],
+                             [json.loads(line) for line in self.read("same.jsonl").splitlines()])
+        self.done("trace", "convert", name, "--to", "tokens", "--limit", "2000", "-o", "tokens.jsonl")
+        self.done("trace", "convert", "tokens.jsonl", "--to", "mooncake", "--block-size", "512",
+                  "-o", "back.jsonl")
+        self.done("trace", "convert", name, "--to", "bailian", "--limit", "2000", "-o", "b.jsonl")
+        hits = [json.loads(self.done("trace", "info", file, "--json", "--limit", "2000",
+                                     "--block-size", "512").stdout)["infinite"]["full_blocks_only"]
+                for file in (name, "back.jsonl", "b.jsonl")]
+        self.assertEqual(hits[0], hits[1])
+        self.assertEqual(hits[0], hits[2])
+        azure = shared("data", "traces", "azure2023_code.csv")
+        self.done("trace", "convert", azure, "--to", "vidur", "-o", "vidur.csv")
+        self.done("trace", "convert", "vidur.csv", "--to", "azure", "-o", "azure.csv")
+        with open(azure, encoding="utf-8", newline="") as file:
+            rows = [line.rsplit(",", 2)[1:] for line in file.read().split("\r\n")]
+        self.assertEqual([line.rsplit(",", 2)[1:]
+                          for line in self.read("azure.csv").decode().splitlines()], rows)
+
     def test_packed_and_piped(self):
         name = shared("data", "traces", "azure2023_code.csv")
         with open(name, "rb") as file:

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "pagedkv/trace.h"
 
@@ -369,7 +370,7 @@ START_TEST(there_and_back)
 {
     static struct file from, there, back;
     pkv_rng_init(&rng, (uint64_t)_i + 1, formats[_i].name);
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 100; round++) {
         make_file(&from, (enum kind)below(NUM_KINDS));
         uint32_t block_size = write_file(&from, formats[_i].name, &text);
         size_t written = 0;
@@ -391,7 +392,7 @@ START_TEST(native_holds_all)
 {
     static struct file from;
     pkv_rng_init(&rng, 7, "native holds all");
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 100; round++) {
         make_file(&from, (enum kind)below(NUM_KINDS));
         bool has_ranges = from.row[0].of[0].kind == PKV_ORIGIN_TOKEN;
         write_file(&from, "native", &text);
@@ -442,6 +443,39 @@ START_TEST(unknown_formats)
 }
 END_TEST
 
+static int convert(const struct file *f, const char *format)
+{
+    struct pkv_trace_writer_config config = {.format = format, .put = put, .ctx = &text};
+    struct pkv_err err = {0};
+    struct pkv_trace_writer *w = pkv_trace_writer_create(&config, &err);
+    int status = w ? 0 : -1;
+    text.length = 0;
+    for (size_t i = 0; i < f->num && status == 0; i++) {
+        struct pkv_trace_texts texts = texts_of(&f->row[i]);
+        status = pkv_trace_writer_row(w, &f->row[i].spec, &texts, &err);
+    }
+    if (status == 0)
+        status = pkv_trace_writer_end(w, &err);
+    pkv_trace_writer_destroy(w);
+    ck_assert_int_eq(err.code, status < 0 ? PKV_ERR_MEMORY : PKV_ERR_NONE);
+    return status;
+}
+
+START_TEST(memory_runs_out)
+{
+    static struct file f;
+    bool failed = true;
+    pkv_rng_init(&rng, 3, "memory");
+    make_file(&f, SESSIONS);
+    for (uint64_t n = 1; failed; n++) {
+        ck_assert_uint_lt(n, 1000);
+        pkv_alloc_fail_at(n, 1);
+        failed = convert(&f, formats[_i].name) < 0;
+        pkv_alloc_fail_at(0, 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("trace_convert");
@@ -451,6 +485,7 @@ int main(void)
     tcase_add_test(c, native_holds_all);
     tcase_add_loop_test(c, to_the_letter, 0, NUM(letters));
     tcase_add_test(c, unknown_formats);
+    tcase_add_loop_test(c, memory_runs_out, 0, NUM(formats));
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

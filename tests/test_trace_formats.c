@@ -230,6 +230,7 @@ static const struct {
 } wrong[] = {
     {"arrived_at,num_prefill_tokens,num_decode_tokens\n-1,2,3\n", 2, 1, "'-1' is negative"},
     {"arrived_at,num_prefill_tokens,num_decode_tokens\n1,2.5,3\n", 2, 3, "'2.5' is not a whole"},
+    {"trace_version: 3\ntime_unit: microseconds\n", 1, 0, "its rows are in the CSV beside it"},
     {"arrived_at,num_decode_tokens\n1,2\n", 1, 0, "column 'num_prefill_tokens' is missing"},
     {SPLIT("x,1,1"), 2, 1, "arrival_timestamp 'x'"},
     {SPLIT("1,0,1"), 2, 3, "must be at least 1"},

@@ -30,8 +30,8 @@ static void write_text(struct pkv_text *out)
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
     for (size_t i = 0; i < num; i++) {
-        cli_list_line(out, "", 10, list[i]->name, list[i]->summary, list[i]->source);
-        pkv_text_fmt(out, "%12s%s\n", "", list[i]->example);
+        cli_list_line(out, "", 13, list[i]->name, list[i]->summary, list[i]->source);
+        pkv_text_fmt(out, "%15s%s\n", "", list[i]->example);
     }
 }
 

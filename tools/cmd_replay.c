@@ -46,10 +46,13 @@ static const struct cli_option options[] = {
          "session=, priority=, max_tokens="),
     TEXT("time-unit", "UNIT", "s", "traffic.time_unit",
          "of the arrivals in such a CSV: s, ms, us, ns or date"),
-    NUMBER("hash-block-size", "N", "512; bailian 16", "traffic.hash_block_size",
-           "tokens that one hash id of the trace stands for"),
+    NUMBER("hash-block-size", "N", "512", "traffic.hash_block_size",
+           "tokens that one hash id of the trace stands for; left out, 16 under the format bailian"),
     NUMBER("speedup", "X", "1", "traffic.speedup", "divide arrival times by X"),
     NUMBER("limit", "N", "all", "traffic.limit", "read only the first N rows"),
+    NUMBER("after", "TIME", "0s", "measure.after", "what comes or begins earlier is not in the summary's "
+           "figures: 30s, 1500ms"),
+    NUMBER("until", "TIME", "end", "measure.until", "nor is what comes or begins from here on"),
     FIXED("sort", "traffic.sort", "true", "sort the rows by arrival; else the first one out of "
           "order is an error"),
     FIXED("lenient-ids", "traffic.lenient_ids", "true", "pad or cut the hash ids of a row whose "

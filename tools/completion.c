@@ -23,10 +23,11 @@ static void values_of_options(struct pkv_text *out)
     for (size_t i = 0; i < num; i++)
         pkv_text_fmt(out, " %s", presets[i]->name);
     const struct pkv_trace_format *const *formats = pkv_trace_format_list(&num);
-    pkv_text_add(out, "' ;;\n    --format) words='");
+    pkv_text_add(out, "' ;;\n    --format|--to) words='");
     for (size_t i = 0; i < num; i++)
         pkv_text_fmt(out, " %s", formats[i]->name);
-    pkv_text_fmt(out, "' ;;\n    --files) words='%s' ;;\n    help) words='", cli_file_words);
+    pkv_text_fmt(out, "' ;;\n    --files) words='%s' ;;\n    trace) words='info convert' ;;\n"
+                      "    help) words='", cli_file_words);
     for (size_t i = 0; i < cli_num_commands; i++)
         pkv_text_fmt(out, " %s", cli_commands[i]->name);
     pkv_text_add(out, "' ;;\n    esac\n    if [ -n \"$words\" ]; then\n"

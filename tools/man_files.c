@@ -105,8 +105,10 @@ static const struct man_fact summary[] = {
     {"seed", "of the run"},
     {"scenario_sha256", "of scenario.yaml, less the folders of its trace paths"},
     {"outcome", "done; stuck: nothing can change any more; livelock: the same goes on for ever; "
-                "interrupted; max_steps: a limit that only the library sets; failed: a disk full, no "
-                "memory. All but done cover what was done until then"},
+                "interrupted; max_steps: a limit that only the library sets; horizon: that of the "
+                "scenario; failed: a disk full, no memory. All but done cover what was done until then"},
+    {"whole", "only with a window (measure), which all figures above then cover: requests, preemptions "
+              "and makespan_ns of the whole run"},
     {"waste", "only under a contiguous layout: shares of all positions of the pool, weighted by time: "
               "reserved_frac, held for later tokens of their requests; internal_frac, held and never "
               "used: the rest of a guess, of a power of two of blocks, of a last block; external_frac, "

@@ -78,6 +78,17 @@ static const struct man_fact targets[] = {
     {"itl_ms", "and whose every gap between two tokens was within this"},
 };
 
+static const struct man_fact measure[] = {
+    {"after", "requests that come earlier, and steps that begin earlier, are not in the figures of the "
+              "summary; 0s"},
+    {"until", "nor are those from here on, or end; end. The files have all rows in any case"},
+};
+
+static const struct man_fact horizon[] = {
+    {"horizon", "no step begins at or after this time, and who comes for such a step has not come; left "
+                "out: the run goes on to its end"},
+};
+
 /* A choice with the words that it may be. */
 static void choice(struct pkv_text *out, enum pkv_choice c)
 {
@@ -120,6 +131,8 @@ void man_scenario(struct pkv_text *out)
     man_facts(out, "TRAFFIC", "Keys below traffic:", FACTS(traffic));
     man_facts(out, "GRID", NULL, FACTS(grid));
     man_facts(out, "TARGETS", "Keys below targets:", FACTS(targets));
+    man_facts(out, "MEASURE", "Keys below measure:", FACTS(measure));
+    man_facts(out, "HORIZON", NULL, FACTS(horizon));
     pkv_text_add(out, ".SH SEE ALSO\n\\fBpagedkv\\-run\\fR(1), \\fBpagedkv\\-policies\\fR(1), "
                       "\\fBpagedkv\\-presets\\fR(1), \\fBpagedkv\\-files\\fR(5)\n");
 }

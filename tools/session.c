@@ -56,6 +56,8 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         .block_size = sched->groups[0].block_size,
         .num_gpu_blocks = sched->num_blocks + 1,
         .has_waste = sched->policies.layout->create != NULL,
+        .after_ns = s->scenario->measure_after_ns,
+        .until_ns = s->scenario->measure_until_ns,
         .target_ttft_ns = s->scenario->target_ttft_ns,
         .target_itl_ns = s->scenario->target_itl_ns,
     };
@@ -69,6 +71,7 @@ static int open_engine(struct session *s, struct pkv_err *err)
         .sched = s->scenario->sched,
         .step_time = s->scenario->step_time,
         .source = s->traffic.source,
+        .horizon_ns = s->scenario->horizon_ns,
         .stuck_steps = 1,
         .check = s->options->check,
         .log_evicted = s->options->step,
@@ -221,6 +224,7 @@ static enum cli_exit say_interrupted(const struct session *s)
 static enum cli_exit say_outcome(const struct session *s)
 {
     switch (pkv_engine_figures(s->engine)->outcome) {
+    case PKV_OUTCOME_HORIZON:
     case PKV_OUTCOME_DONE:
         return was_cut_short(s) ? say_interrupted(s) : CLI_DONE;
     case PKV_OUTCOME_STUCK:

@@ -27,8 +27,9 @@ struct cli_trace_options {
     {.name = "time-unit", .arg = "UNIT", .fallback = "s",                                          \
      .help = "of the arrivals in such a CSV: s, ms, us, ns or date", .kind = CLI_WORD,             \
      .offset = CLI_TRACE_AT(values, member, time_unit)},                                           \
-    {.name = "hash-block-size", .arg = "N", .fallback = "512; bailian 16",                         \
-     .help = "tokens that one hash id of the trace stands for", .kind = CLI_COUNT,                 \
+    {.name = "hash-block-size", .arg = "N", .fallback = "512",                                     \
+     .help = "tokens that one hash id of the trace stands for; left out, 16 under the format "     \
+             "bailian", .kind = CLI_COUNT,                                                         \
      .offset = CLI_TRACE_AT(values, member, hash_block_size)},                                     \
     {.name = "limit", .arg = "N", .fallback = "all", .help = "read only the first N rows",         \
      .kind = CLI_COUNT, .offset = CLI_TRACE_AT(values, member, limit)},                            \

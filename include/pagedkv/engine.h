@@ -55,6 +55,9 @@ struct pkv_step_row {
      * requests; others come through on_gap. */
     int64_t regular_gap_ns, regular_gaps;
     int64_t output_tokens;          /* tokens that came out */
+    /* Those admitted for the first time in it: their prompts, looked up, found. Then of the resumed. */
+    int64_t prompt_tokens, queried_tokens, first_hit_tokens;
+    int64_t resumed_queried_tokens, resumed_hit_tokens;
     /* Not printed either: what of the pool lies waste under a layout of runs, in positions; else 0.
      * reserved: held, and a later token of its request will be stored there; internal: held, and
      * nothing ever will, as it is the rest of a last block, of a guess or of a power of two;
@@ -132,6 +135,7 @@ struct pkv_sink {
     X(PKV_OUTCOME_LIVELOCK, "livelock")         /* the same goes on for ever */           \
     X(PKV_OUTCOME_INTERRUPTED, "interrupted")   /* should_stop said so */                 \
     X(PKV_OUTCOME_MAX_STEPS, "max_steps")                                                 \
+    X(PKV_OUTCOME_HORIZON, "horizon")           /* it went as far as it was to go */      \
     X(PKV_OUTCOME_FAILED, "failed")             /* pkv_engine_run() returned an error */
 
 enum pkv_outcome {
@@ -151,6 +155,8 @@ struct pkv_engine_config {
     bool every_step;             /* never let one row stand for a stretch in which nothing changes */
     uint32_t stuck_steps;        /* idle rows before a run that cannot go on ends; at least 1 */
     uint64_t max_steps;          /* 0 = no limit */
+    int64_t horizon_ns;          /* no step begins at or after it, and who comes for such a step has
+                                  * not come; 0 = none */
     bool check;                  /* recount all invariants after every step */
     bool log_evicted;            /* keep the ids of evicted blocks of a step (for planned) */
     bool (*should_stop)(void *ctx);   /* NULL = never; asked once a step */

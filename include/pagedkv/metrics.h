@@ -43,10 +43,21 @@ struct pkv_notable {
     uint64_t num;
 };
 
-/* The numbers of summary.json. Shares are time weighted over first arrival .. end of last step. */
+/* The numbers of summary.json. Shares are time weighted over first arrival .. end of last step.
+ *
+ * With a window, figures cover what is in it: requests and their latencies are those that arrive in
+ * it, whenever they end; steps, tokens, preemptions, evictions and gaps those of steps that begin in
+ * it; states, for means and peaks, count for as long as they last in it; makespan_ns is the part of
+ * the run in it. The outcome, what the engine says of itself and the series are the whole run's. */
 struct pkv_summary {
-    struct pkv_engine_figures engine;
+    struct pkv_engine_figures engine;    /* with a window: of the window */
     int64_t makespan_ns;
+    bool has_window;
+    int64_t after_ns, until_ns;          /* until: 0 = to the end */
+    struct {                             /* with a window: the same counts of the whole run */
+        uint64_t arrived, completed, rejected, aborted, unfinished, preemptions;
+        int64_t makespan_ns;
+    } whole;
     uint64_t peak_used_blocks, peak_waiting, peak_running;
     double mean_used_frac;        /* held blocks, of all blocks */
     double mean_slot_use_frac;    /* positions stored in held blocks, of all slots of the pool */
@@ -104,6 +115,7 @@ struct pkv_metrics_config {
     uint32_t num_gpu_blocks;
     bool has_waste;               /* the layout gives runs: tell what they waste */
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
+    int64_t after_ns, until_ns;   /* the window of the figures; until 0 = to the end */
 };
 
 struct pkv_metrics;

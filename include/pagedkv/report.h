@@ -167,7 +167,7 @@ struct pkv_trace_info {
 
 /* Read a trace, opened with keep_texts and sessions, to its end. Rows that follow others count as
  * coming at their place in the file; the text of the former row is put in place.
- *   block_size  0 = that of the trace's hash ids where there are any, else 16
+ *   block_size  0 = that of the trace's hash ids if its first prompt begins with one, else 16
  *   cost        8 bytes a row, 24 to 48 a different block; time as pkv_waste_measure() */
 int pkv_trace_info_read(struct pkv_trace *trace, uint32_t block_size, int64_t token_ns,
                         struct pkv_trace_info *out, struct pkv_err *err);

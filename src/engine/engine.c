@@ -97,6 +97,10 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
             if (e->now_ns < next_ns)
                 e->now_ns = next_ns;
         }
+        if (e->config.horizon_ns > 0 && e->now_ns >= e->config.horizon_ns) {
+            e->figures.outcome = PKV_OUTCOME_HORIZON;
+            return 0;
+        }
         e->row = (struct pkv_step_row){
             .step = (int64_t)e->figures.num_steps,
             .time_ns = e->now_ns,
@@ -164,6 +168,8 @@ static const char *reason_of(enum pkv_outcome outcome)
         return "the run was interrupted";
     case PKV_OUTCOME_MAX_STEPS:
         return "the run reached its last step";
+    case PKV_OUTCOME_HORIZON:
+        return "the run reached its horizon";
     case PKV_OUTCOME_DONE:
     case PKV_OUTCOME_COUNT:
         break;

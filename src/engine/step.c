@@ -54,16 +54,21 @@ static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
         struct pkv_request *r = a->ref.request;
         if (a->resumed) {
             e->row.resumed++;
-            f->resumed_queried_tokens += a->num_queried_tokens;
-            f->resumed_hit_tokens += a->num_hit_tokens;
+            e->row.resumed_queried_tokens += a->num_queried_tokens;
+            e->row.resumed_hit_tokens += a->num_hit_tokens;
             continue;
         }
         e->row.admitted++;
         r->admitted_ns = e->now_ns;
-        f->prompt_tokens += r->seq.num_prompt_tokens;
-        f->queried_tokens += a->num_queried_tokens;
-        f->hit_tokens += a->num_hit_tokens;
+        e->row.prompt_tokens += r->seq.num_prompt_tokens;
+        e->row.queried_tokens += a->num_queried_tokens;
+        e->row.first_hit_tokens += a->num_hit_tokens;
     }
+    f->resumed_queried_tokens += (uint64_t)e->row.resumed_queried_tokens;
+    f->resumed_hit_tokens += (uint64_t)e->row.resumed_hit_tokens;
+    f->prompt_tokens += (uint64_t)e->row.prompt_tokens;
+    f->queried_tokens += (uint64_t)e->row.queried_tokens;
+    f->hit_tokens += (uint64_t)e->row.first_hit_tokens;
 }
 
 /* When the next thing from outside happens; PKV_NO_TIME = never. */

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 int figures_init(struct figures *f, struct pkv_err *err)
 {
     struct pkv_histogram **all[] = {&f->ttft, &f->tpot, &f->itl, &f->max_gap, &f->e2e, &f->queue};
@@ -29,6 +31,7 @@ void figures_finish(struct figures *f)
     pkv_histogram_destroy(f->max_gap);
     pkv_histogram_destroy(f->e2e);
     pkv_histogram_destroy(f->queue);
+    pkv_free(f->gaps);
 }
 
 static void raise_to(uint64_t *peak, int64_t value)
@@ -37,10 +40,72 @@ static void raise_to(uint64_t *peak, int64_t value)
         *peak = (uint64_t)value;
 }
 
-int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pkv_err *err)
+int figures_add_gap(struct figures *f, int64_t gap_ns, struct pkv_err *err)
+{
+    if (!f->has_window)
+        return pkv_histogram_add(f->itl, gap_ns, 1, err);
+    if (pkv_grow(&f->gaps, &f->gaps_capacity, f->num_gaps + 1, sizeof *f->gaps, err) < 0)
+        return -1;
+    f->gaps[f->num_gaps++] = gap_ns;
+    return 0;
+}
+
+/* The gaps of this step, if it counts. */
+static int settle_gaps(struct figures *f, bool counts, struct pkv_err *err)
+{
+    size_t num = counts ? f->num_gaps : 0;
+    f->num_gaps = 0;
+    for (size_t i = 0; i < num; i++)
+        if (pkv_histogram_add(f->itl, f->gaps[i], 1, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* How long a step's state lasts within the window. */
+static int64_t overlap(const struct figures *f, const struct pkv_step_row *row)
+{
+    int64_t begin = row->time_ns, end = row->time_ns + row->dur_ns;
+    begin = begin > f->after_ns ? begin : f->after_ns;
+    end = end < f->until_ns ? end : f->until_ns;
+    return end > begin ? end - begin : 0;
+}
+
+static bool is_within(const struct figures *f, int64_t ns)
+{
+    return ns >= f->after_ns && ns < f->until_ns;
+}
+
+static void count_step(struct figures *f, const struct pkv_step_row *row,
+                       const struct pkv_cache_figures *cache)
+{
+    struct pkv_engine_figures *s = &f->seen;
+    s->num_steps++;
+    s->scheduled_tokens += (uint64_t)row->sched_tokens;
+    s->recomputed_tokens += (uint64_t)row->recomputed_tokens;
+    s->output_tokens += (uint64_t)row->output_tokens;
+    s->prompt_tokens += (uint64_t)row->prompt_tokens;
+    s->queried_tokens += (uint64_t)row->queried_tokens;
+    s->hit_tokens += (uint64_t)row->first_hit_tokens;
+    s->preemptions += (uint64_t)row->preempted;
+    s->resumed_queried_tokens += (uint64_t)row->resumed_queried_tokens;
+    s->resumed_hit_tokens += (uint64_t)row->resumed_hit_tokens;
+    f->within = *cache;
+}
+
+int figures_add_row(struct figures *f, const struct pkv_step_row *row,
+                    const struct pkv_cache_figures *cache, struct pkv_err *err)
 {
     PKV_ASSERT(row->limit >= 0 && row->limit < PKV_LIMIT_COUNT);
-    __int128 dur = row->dur_ns;
+    bool counts = !f->has_window || is_within(f, row->time_ns);
+    __int128 dur = f->has_window ? overlap(f, row) : row->dur_ns;
+    if (settle_gaps(f, counts, err) < 0)
+        return -1;
+    if (f->has_window && row->time_ns < f->after_ns)
+        f->before = f->within = *cache;
+    if (f->has_window && counts)
+        count_step(f, row, cache);
+    if (!counts && dur == 0)
+        return 0;
     f->used_time += row->used_blocks * dur;
     f->stored_time += row->stored_tokens * dur;
     f->running_time += row->running * dur;
@@ -53,6 +118,8 @@ int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pk
     raise_to(&f->peak_used, row->used_blocks);
     raise_to(&f->peak_waiting, row->waiting);
     raise_to(&f->peak_running, row->running);
+    if (!counts)
+        return 0;
     return pkv_histogram_add(f->itl, row->regular_gap_ns, (uint64_t)row->regular_gaps, err);
 }
 
@@ -140,9 +207,22 @@ static void note_notable(struct figures *f, const struct pkv_request_row *row)
         set_notable(&f->first_unfinished, r, r->arrival_ns, 0);
 }
 
+static void count_request(struct figures *f, const struct pkv_request_row *row)
+{
+    struct pkv_engine_figures *s = &f->seen;
+    s->arrived++;
+    s->completed += row->status == PKV_REQUEST_COMPLETED;
+    s->rejected += row->status == PKV_REQUEST_REJECTED;
+    s->aborted += row->status == PKV_REQUEST_ABORTED;
+    s->unfinished += row->status == PKV_REQUEST_UNFINISHED;
+}
+
 int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
 {
     const struct pkv_request *r = row->request;
+    if (f->has_window && !is_within(f, r->arrival_ns))
+        return 0;
+    count_request(f, row);
     f->num_with_priority += r->priority != 0;
     f->num_with_deadline += r->deadline_ns != PKV_NO_TIME;
     if (row->status == PKV_REQUEST_REJECTED)
@@ -196,12 +276,51 @@ static int64_t makespan(const struct pkv_engine_figures *e)
     return e->end_ns - e->first_arrival_ns;
 }
 
+/* The part of the run that is in the window. */
+static int64_t span_within(const struct figures *f, const struct pkv_engine_figures *e)
+{
+    if (makespan(e) == 0)
+        return 0;
+    int64_t begin = e->first_arrival_ns > f->after_ns ? e->first_arrival_ns : f->after_ns;
+    int64_t end = e->end_ns < f->until_ns ? e->end_ns : f->until_ns;
+    return end > begin ? end - begin : 0;
+}
+
+/* The engine's counts give way to those of the window. */
+static void read_window(const struct figures *f, struct pkv_summary *out)
+{
+    const struct pkv_engine_figures whole = out->engine;
+    out->has_window = true;
+    out->after_ns = f->after_ns;
+    out->until_ns = f->until_ns == INT64_MAX ? 0 : f->until_ns;
+    out->whole.arrived = whole.arrived;
+    out->whole.completed = whole.completed;
+    out->whole.rejected = whole.rejected;
+    out->whole.aborted = whole.aborted;
+    out->whole.unfinished = whole.unfinished;
+    out->whole.preemptions = whole.preemptions;
+    out->whole.makespan_ns = makespan(&whole);
+    out->makespan_ns = span_within(f, &whole);
+    out->engine = f->seen;
+    out->engine.outcome = whole.outcome;
+    out->engine.first_arrival_ns = whole.first_arrival_ns;
+    out->engine.end_ns = whole.end_ns;
+    memcpy(out->engine.diagnosis, whole.diagnosis, sizeof whole.diagnosis);
+    out->engine.cache = whole.cache;
+    out->engine.cache.pool.allocated = f->within.pool.allocated - f->before.pool.allocated;
+    out->engine.cache.pool.released = f->within.pool.released - f->before.pool.released;
+    out->engine.cache.num_evicted = f->within.num_evicted - f->before.num_evicted;
+    out->engine.cache.num_copied = f->within.num_copied - f->before.num_copied;
+}
+
 void figures_read(const struct figures *f, const struct pkv_engine_figures *engine,
                   uint32_t block_size, struct exact_means *means, struct pkv_summary *out)
 {
     memset(out, 0, sizeof *out);
     out->engine = *engine;
     out->makespan_ns = makespan(engine);
+    if (f->has_window)
+        read_window(f, out);
     out->peak_used_blocks = f->peak_used;
     out->peak_waiting = f->peak_waiting;
     out->peak_running = f->peak_running;

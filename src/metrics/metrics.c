@@ -76,6 +76,9 @@ struct pkv_metrics *pkv_metrics_create(const struct pkv_metrics_config *config,
     m->config = *config;
     m->figures.target_ttft_ns = config->target_ttft_ns;
     m->figures.target_itl_ns = config->target_itl_ns;
+    m->figures.has_window = config->after_ns > 0 || config->until_ns > 0;
+    m->figures.after_ns = config->after_ns;
+    m->figures.until_ns = config->until_ns > 0 ? config->until_ns : INT64_MAX;
     if (figures_init(&m->figures, err) < 0 || open_files(m, err) < 0) {
         pkv_metrics_destroy(m);
         return NULL;
@@ -132,13 +135,15 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
                    struct pkv_err *err)
 {
     struct pkv_metrics *m = ctx;
-    (void)sched;
+    struct pkv_cache_figures cache = {0};
+    if (m->figures.has_window)
+        cache = pkv_cache_figures(pkv_sched_cache(sched));
     if (m->gap_failed) {
         if (err)
             *err = m->gap_err;
         return -1;
     }
-    if (figures_add_row(&m->figures, row, err) < 0)
+    if (figures_add_row(&m->figures, row, &cache, err) < 0)
         return -1;
     series_add(&m->series, row);
     if (m->steps)
@@ -153,7 +158,7 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
 static void on_gap(void *ctx, int64_t gap_ns)
 {
     struct pkv_metrics *m = ctx;
-    if (pkv_histogram_add(m->figures.itl, gap_ns, 1, m->gap_failed ? NULL : &m->gap_err) < 0)
+    if (figures_add_gap(&m->figures, gap_ns, m->gap_failed ? NULL : &m->gap_err) < 0)
         m->gap_failed = true;
 }
 

@@ -32,6 +32,14 @@ struct figures {
     uint64_t num_with_priority, num_with_deadline;
     struct pkv_notable longest_wait, longest_away, most_preempted;
     struct pkv_notable first_unfinished;    /* ns: its arrival */
+    /* A window, and what is counted in it: else the engine's own counts are the figures. */
+    bool has_window;
+    int64_t after_ns, until_ns;             /* until: INT64_MAX = to the end */
+    struct pkv_engine_figures seen;         /* without outcome, diagnosis and times */
+    struct pkv_cache_figures before, within;   /* the cache's counts when the window began, and at
+                                                * the last step in it */
+    int64_t *gaps;                          /* [num_gaps] owned; of the step at hand */
+    size_t num_gaps, gaps_capacity;
 };
 
 /* What only the printed summary needs: the summary's doubles before they were divided. */
@@ -45,7 +53,10 @@ struct exact_means {
 
 int figures_init(struct figures *f, struct pkv_err *err);
 void figures_finish(struct figures *f);
-int figures_add_row(struct figures *f, const struct pkv_step_row *row, struct pkv_err *err);
+int figures_add_row(struct figures *f, const struct pkv_step_row *row,
+                    const struct pkv_cache_figures *cache, struct pkv_err *err);
+/* A gap that closed in the step whose row comes next. */
+int figures_add_gap(struct figures *f, int64_t gap_ns, struct pkv_err *err);
 int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err);
 void figures_read(const struct figures *f, const struct pkv_engine_figures *engine,
                   uint32_t block_size, struct exact_means *means, struct pkv_summary *out);

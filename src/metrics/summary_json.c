@@ -187,6 +187,23 @@ static void add_waste(struct pkv_text *t, const struct exact_means *m)
     end(t);
 }
 
+/* What the other files of the run add up to, which the figures of a window do not tell. */
+static void add_whole(struct pkv_text *t, const struct pkv_summary *s)
+{
+    begin(t, "whole");
+    key(t, "requests");
+    pkv_text_add(t, "{");
+    count(t, "arrived", s->whole.arrived);
+    count(t, "completed", s->whole.completed);
+    count(t, "rejected", s->whole.rejected);
+    count(t, "aborted", s->whole.aborted);
+    count(t, "unfinished", s->whole.unfinished);
+    end(t);
+    count(t, "preemptions", s->whole.preemptions);
+    count(t, "makespan_ns", (uint64_t)s->whole.makespan_ns);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -207,6 +224,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
     pkv_text_json(&t, pkv_outcome_name(s->engine.outcome));
     if (s->has_waste)
         add_waste(&t, means);
+    if (s->has_window)
+        add_whole(&t, s);
     pkv_text_add(&t, "\n}\n");
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);

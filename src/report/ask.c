@@ -59,7 +59,8 @@ static const struct pkv_notable *find_starving(struct pkv_text *t, const struct 
                                                int64_t step_ns)
 {
     bool cut_short = s->engine.outcome == PKV_OUTCOME_INTERRUPTED ||
-                     s->engine.outcome == PKV_OUTCOME_MAX_STEPS;
+                     s->engine.outcome == PKV_OUTCOME_MAX_STEPS ||
+                     s->engine.outcome == PKV_OUTCOME_HORIZON;
     if (s->makespan_ns <= 0)
         return NULL;
     if (s->first_unfinished.exists && !cut_short) {

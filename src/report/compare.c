@@ -214,7 +214,7 @@ static void mark_best(const struct pkv_compare *c, enum figure_better better, st
     size_t best = c->num;
     bool differ = false;
     for (size_t i = 0; i < c->num && better != BETTER_NEITHER; i++) {
-        if (!cells[i].has || strcmp(compare_outcome(c, i), "done") != 0)
+        if (!cells[i].has || !compare_is_whole(c, i))
             continue;
         if (best == c->num) {
             best = i;
@@ -226,7 +226,7 @@ static void mark_best(const struct pkv_compare *c, enum figure_better better, st
         }
     }
     for (size_t i = 0; i < c->num && differ; i++)
-        cells[i].best = cells[i].has && strcmp(compare_outcome(c, i), "done") == 0 &&
+        cells[i].best = cells[i].has && compare_is_whole(c, i) &&
                         !is_better(better, cells[best].mean, cells[i].mean);
 }
 
@@ -297,6 +297,13 @@ const char *compare_outcome(const struct pkv_compare *c, size_t configuration)
     return pkv_outcome_name(PKV_OUTCOME_DONE);
 }
 
+bool compare_is_whole(const struct pkv_compare *c, size_t configuration)
+{
+    const char *outcome = compare_outcome(c, configuration);
+    return strcmp(outcome, pkv_outcome_name(PKV_OUTCOME_DONE)) == 0 ||
+           strcmp(outcome, pkv_outcome_name(PKV_OUTCOME_HORIZON)) == 0;
+}
+
 bool compare_varies_traffic(const struct pkv_compare *c)
 {
     for (size_t i = 0; i < c->grid->num_axes; i++)
@@ -319,7 +326,7 @@ size_t pkv_compare_num_runs(const struct pkv_compare *compare)
 bool pkv_compare_is_finished(const struct pkv_compare *compare)
 {
     for (size_t i = 0; i < compare->num; i++)
-        if (strcmp(compare_outcome(compare, i), "done") != 0)
+        if (!compare_is_whole(compare, i))
             return false;
     return true;
 }

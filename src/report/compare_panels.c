@@ -127,7 +127,7 @@ void column_finish(struct column *column)
 
 void page_number(struct page *p, const struct pkv_compare *c, size_t i)
 {
-    bool done = strcmp(compare_outcome(c, i), "done") == 0;
+    bool done = compare_is_whole(c, i);
     pkv_text_fmt(&p->text, "%4zu%s", i + 1, done ? "  " : "! ");
 }
 

@@ -259,6 +259,8 @@ struct pkv_compare {
 bool compare_is_done(const struct pkv_compare *c, size_t configuration);
 /* "done", how the first of its runs that was not done ended, or "not_run". */
 const char *compare_outcome(const struct pkv_compare *c, size_t configuration);
+/* It came to its end, or to the horizon that was set. */
+bool compare_is_whole(const struct pkv_compare *c, size_t configuration);
 /* Are two configurations given different traffic? */
 bool compare_varies_traffic(const struct pkv_compare *c);
 

@@ -77,6 +77,8 @@ static int open_run(struct run *r, struct pkv_err *err)
         .num_gpu_blocks = sched->num_blocks + 1,
         .target_ttft_ns = r->scenario.target_ttft_ns,
         .target_itl_ns = r->scenario.target_itl_ns,
+        .after_ns = r->scenario.measure_after_ns,
+        .until_ns = r->scenario.measure_until_ns,
     };
     if (pkv_scenario_open_traffic(&r->scenario, &r->traffic, err) < 0)
         return -1;
@@ -90,6 +92,7 @@ static int open_run(struct run *r, struct pkv_err *err)
         .sinks = {pkv_metrics_sink(r->metrics), run_times_sink(&r->times),
                   run_groups_sink(&r->groups), {.step = on_step, .ctx = r}},
         .num_sinks = r->seed == 0 ? 4 : 3,
+        .horizon_ns = r->scenario.horizon_ns,
         .stuck_steps = 1,
         .check = r->crew->config->check,
         .should_stop = should_stop,

@@ -25,7 +25,7 @@ static void add_values(struct page *p, const struct pkv_compare *c)
             pkv_text_fmt(&t, "%s%s=%s", axis > 0 ? ", " : "", a->key,
                          a->values[pkv_grid_place(c->grid, i, axis)]);
         }
-        if (strcmp(compare_outcome(c, i), "done") != 0)
+        if (!compare_is_whole(c, i))
             pkv_text_fmt(&t, "  NOT FINISHED (%s)", compare_outcome(c, i));
         page_wrap(p, NUMBER_WIDTH, t.text ? t.text : "");
     }

@@ -69,7 +69,27 @@ static int read_requests(struct pkv_json *j, struct run_counts *counts, unsigned
     return more;
 }
 
-/* seen: how many of the figures that are needed have come. */
+static int read_whole(struct pkv_json *j, struct run_counts *counts, struct pkv_err *err)
+{
+    struct pkv_json_text key;
+    unsigned seen = 0;
+    int more;
+    if (pkv_json_enter_object(j, err) < 0)
+        return -1;
+    while ((more = pkv_json_next_member(j, &key, err)) > 0) {
+        bool is_preemptions = pkv_json_text_is(&key, "preemptions");
+        uint64_t *to = is_preemptions ? &counts->preemptions : &counts->makespan_ns;
+        if ((pkv_json_text_is(&key, "requests") ? read_requests(j, counts, &seen, err)
+             : is_preemptions || pkv_json_text_is(&key, "makespan_ns")
+                 ? pkv_json_u64(j, INT64_MAX, to, err)
+                 : pkv_json_value(j, NULL, err)) < 0)
+            return -1;
+    }
+    return more;
+}
+
+/* seen: how many of the figures that are needed have come. Of a run with a window those of the whole
+ * run, which come last, are wanted. */
 static int read_member(struct pkv_json *j, const struct pkv_json_text *key,
                        struct run_counts *counts, char sha256[65], unsigned *seen,
                        struct pkv_err *err)
@@ -78,6 +98,8 @@ static int read_member(struct pkv_json *j, const struct pkv_json_text *key,
     uint64_t schema;
     if (pkv_json_text_is(key, "requests"))
         return read_requests(j, counts, seen, err);
+    if (pkv_json_text_is(key, "whole"))
+        return read_whole(j, counts, err);
     if (pkv_json_text_is(key, "schema")) {
         if (pkv_json_u64(j, UINT64_MAX, &schema, err) < 0)
             return -1;

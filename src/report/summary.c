@@ -262,6 +262,8 @@ static const char *unfinished(enum pkv_outcome outcome)
     case PKV_OUTCOME_MAX_STEPS:
         return "NOT FINISHED: the run reached its limit of steps; figures are of what was done "
                "until then";
+    case PKV_OUTCOME_HORIZON:
+        return "The run stopped at its horizon; figures are of what was done until then";
     case PKV_OUTCOME_FAILED:
         return "NOT FINISHED: the run failed; figures are of what was done until then";
     case PKV_OUTCOME_DONE:
@@ -289,6 +291,22 @@ static void add_diagnosis(struct page *p, const struct pkv_engine_figures *e)
     page_item(p, "diagnosis", e->diagnosis);
 }
 
+/* What of the run the figures below are about. */
+static void add_window(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    if (!s->has_window)
+        return;
+    pkv_text_add(t, "figures cover what comes and begins from ");
+    add_time(t, s->after_ns);
+    pkv_text_add(t, " to ");
+    if (s->until_ns > 0)
+        add_time(t, s->until_ns);
+    else
+        pkv_text_add(t, "the end");
+    pkv_text_add(t, "; plots and files the whole run");
+    put(p, "window", t);
+}
+
 char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
                          const struct pkv_series_point *series, size_t num_points,
                          const struct pkv_trace_notes *notes, const struct pkv_report_style *style,
@@ -303,6 +321,7 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
     page_setup(&p, scenario, notes);
     page_unused(&p, scenario, summary);
     pkv_text_add(&p.text, "\n");
+    add_window(&p, &t, summary);
     add_requests(&p, &t, summary);
     add_tokens(&p, &t, summary, why_no_hits(scenario, notes));
     add_latencies(&p, summary, step_ns);

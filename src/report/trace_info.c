@@ -36,8 +36,10 @@ struct gatherer {
     struct pkv_trace_info *out;
     struct lengths prompt, output, shared;
     struct pkv_id_map seen;          /* block -> SEEN.. */
-    struct block *blocks;            /* [num_blocks] owned; of the row at hand */
+    struct block *blocks;            /* [num_blocks] owned; of the row at hand, as far as others
+                                      * can have them */
     size_t num_blocks, blocks_capacity;
+    uint64_t own_blocks;             /* of all rows: those that nobody else can have */
     uint64_t *pending;               /* [num_pending] owned; blocks of rows of the time at hand */
     size_t num_pending, pending_capacity;
     struct pkv_id_map sessions, tenants;
@@ -123,15 +125,16 @@ static int note_time(struct gatherer *g, int64_t ns, struct pkv_err *err)
     return 0;
 }
 
+/* The blocks of a row up to its own text, which only a session repeats. */
 static int walk_blocks(struct gatherer *g, const struct pkv_content *content,
-                       const struct pkv_trace_texts *texts, struct pkv_err *err)
+                       const struct pkv_trace_texts *texts, bool in_session, struct pkv_err *err)
 {
     struct pkv_block_walk walk;
     uint64_t id;
     uint32_t tokens;
     g->num_blocks = 0;
     pkv_block_walk_begin(&walk, content, texts, g->out->block_size);
-    while (pkv_block_walk_next(&walk, &id, &tokens)) {
+    while (pkv_block_walk_next(&walk, &id, &tokens) && (in_session || !walk.met_own)) {
         if (pkv_grow(&g->blocks, &g->blocks_capacity, g->num_blocks + 1, sizeof *g->blocks,
                      err) < 0)
             return -1;
@@ -168,14 +171,16 @@ static int look_up(struct gatherer *g, uint64_t tokens, struct pkv_err *err)
 {
     struct pkv_trace_info *info = g->out;
     uint64_t full = tokens / info->block_size, one_left = (tokens - 1) / info->block_size;
+    uint64_t all = one_left + 1;
     uint64_t hit = leading(g, SEEN), hit_full = leading(g, SEEN_FULL);
-    uint64_t hit_tokens = add_hits(g, PKV_PREFIX_ALL, g->num_blocks, hit, tokens);
+    uint64_t hit_tokens = add_hits(g, PKV_PREFIX_ALL, all, hit, tokens);
     add_hits(g, PKV_PREFIX_FULL, full, hit_full, tokens);
     add_hits(g, PKV_PREFIX_ONE_LEFT, full, hit_full < one_left ? hit_full : one_left, tokens);
-    add_hits(g, PKV_PREFIX_BLIND, g->num_blocks, leading(g, SEEN_BEFORE_NOW), tokens);
-    info->rows_fully_hit += hit == g->num_blocks;
+    add_hits(g, PKV_PREFIX_BLIND, all, leading(g, SEEN_BEFORE_NOW), tokens);
+    g->own_blocks += all - g->num_blocks;
+    info->rows_fully_hit += hit == all;
     info->mean_row_hit_tokens += (double)hit_tokens / (double)tokens;
-    info->mean_row_hit_blocks += (double)hit / (double)g->num_blocks;
+    info->mean_row_hit_blocks += (double)hit / (double)all;
     return hit > 0 ? add_length(&g->shared, (uint32_t)hit_tokens, err) : 0;
 }
 
@@ -228,7 +233,7 @@ static int note_row(struct gatherer *g, const struct pkv_request_spec *spec, str
     struct pkv_trace_texts texts = *pkv_trace_texts(g->trace);
     if (note_time(g, spec->arrival_ns, err) < 0 || note_names(g, spec, err) < 0 ||
         trace_prev_put(&g->prev, spec, &content, &texts, err) < 0 ||
-        walk_blocks(g, &content, &texts, err) < 0 ||
+        walk_blocks(g, &content, &texts, spec->session != NULL, err) < 0 ||
         look_up(g, spec->num_prompt_tokens, err) < 0 || note_blocks(g, err) < 0 ||
         add_length(&g->prompt, spec->num_prompt_tokens, err) < 0 ||
         add_length(&g->output, spec->num_output_tokens, err) < 0)
@@ -255,7 +260,7 @@ static int next_row(void *ctx, struct pkv_request_spec *out, struct pkv_err *err
 static void finish(struct gatherer *g)
 {
     struct pkv_trace_info *info = g->out;
-    info->distinct_blocks = g->seen.num;
+    info->distinct_blocks = g->seen.num + g->own_blocks;
     info->sessions = g->sessions.num;
     info->tenants = g->tenants.num;
     finish_lengths(&g->prompt, &info->prompt);

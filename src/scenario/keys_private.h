@@ -24,6 +24,7 @@ enum key_kind {
     KIND_MS,          /* a time; a bare number is in ms */
     KIND_NS,          /* a time; a bare number is in ns */
     KIND_TIME,        /* a time; a bare number has no meaning */
+    KIND_TIME_OR_END, /* the same, or `end`, which is 0 */
     KIND_WORD,        /* one of a list */
     KIND_CHOICE,      /* a policy of the registry */
     KIND_PRESET,
@@ -262,8 +263,11 @@ enum key_kind {
     X(TTFT_MS, "targets.ttft_ms", .kind = KIND_MS, FIELD(target_ttft_ns),                       \
       RANGE(1, MAX_SPAN_NS))                                                                    \
     X(ITL_MS, "targets.itl_ms", .kind = KIND_MS, FIELD(target_itl_ns), RANGE(1, MAX_SPAN_NS))   \
-    X(MEASURE, "measure", .kind = KIND_LATER, .hint = "figures cover the whole run")            \
-    X(HORIZON, "horizon", .kind = KIND_LATER, .hint = "a run goes on to its end")               \
+    X(MEASURE_AFTER, "measure.after", .kind = KIND_TIME, FIELD(measure_after_ns),               \
+      RANGE(0, MAX_SPAN_NS), .standard = "0s")                                                  \
+    X(MEASURE_UNTIL, "measure.until", .kind = KIND_TIME_OR_END, FIELD(measure_until_ns),        \
+      RANGE(1, MAX_SPAN_NS), .standard = "end")                                                 \
+    X(HORIZON, "horizon", .kind = KIND_TIME, FIELD(horizon_ns), RANGE(1, MAX_SPAN_NS))          \
     X(VARY, "vary", .kind = KIND_VARY)
 
 enum key_id {

@@ -292,6 +292,16 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+static int check_window(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id window[] = { KEY_MEASURE_UNTIL, KEY_MEASURE_AFTER };
+    const struct pkv_scenario *s = l->scenario;
+
+    if (s->measure_until_ns > 0 && s->measure_until_ns <= s->measure_after_ns)
+        return fail_at_given(l, window, 2, "measure: until is not above after", err);
+    return 0;
+}
+
 /* A layout of runs keeps nothing to share, and one that reserves the longest request must know it. */
 static int check_layout(const struct loader *l, struct pkv_err *err)
 {
@@ -324,7 +334,7 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
     if (l->scenario->sched.num_blocks == 0)
         return pkv_fail_at(err, l->path, 0, 0,
                            "no pool: give kv.num_blocks or kv.num_gpu_blocks");
-    if (read_params(l, err) < 0 || check_layout(l, err) < 0)
+    if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_window(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

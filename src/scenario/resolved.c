@@ -147,6 +147,12 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
     case KIND_NS:         pkv_text_u64(out, *(const uint64_t *)at); break;
     case KIND_TIME:       write_time(out, *(const uint64_t *)at); break;
+    case KIND_TIME_OR_END:
+        if (*(const uint64_t *)at > 0)
+            write_time(out, *(const uint64_t *)at);
+        else
+            pkv_text_add(out, "end");
+        break;
     case KIND_WORD:       pkv_text_add(out, keys[id].words[*(const unsigned *)at]); break;
     case KIND_CHOICE:
         pkv_text_add(out, pkv_policies_get(&s->sched.policies, keys[id].choice)->name);
@@ -175,11 +181,12 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
         return false;
     switch (keys[id].kind) {
     case KIND_TEXT: case KIND_PATH: return *(char *const *)at != NULL;
-    case KIND_U64: case KIND_MS:
+    case KIND_U64: case KIND_MS: case KIND_TIME:
         return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
     case KIND_TENANTS:    return s->synth.num_tenants > 0;
-    case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME: case KIND_WORD:
+    case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME_OR_END:
+    case KIND_WORD:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
         return true;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:

@@ -181,7 +181,7 @@ static int read_time(const struct value *v, int64_t bare_ns, int bare_digits, st
         return -1;
     if (pkv_parse_time_ns(text, v->node->length, bare_ns, &ns, &why) < 0)
         return value_fail(v, err, "'%.40s' %s", text, why);
-    if (key->kind == KIND_TIME && !has_unit(text))
+    if ((key->kind == KIND_TIME || key->kind == KIND_TIME_OR_END) && !has_unit(text))
         return value_fail(v, err, "'%.40s' has no unit (like 1ms, 2.5s)", text);
     if (ns < 0 || text[0] == '-')
         return value_fail(v, err, "%.40s is negative", text);
@@ -192,6 +192,14 @@ static int read_time(const struct value *v, int64_t bare_ns, int bare_digits, st
     if ((double)ns > key->max)
         return value_fail(v, err, "%.40s is too long", text);
     *(int64_t *)value_field(v) = ns;
+    return 0;
+}
+
+static int read_time_or_end(const struct value *v, struct pkv_err *err)
+{
+    if (v->node->kind != NODE_SCALAR || strcmp(v->node->text, "end") != 0)
+        return read_time(v, 1, 0, err);
+    *(int64_t *)value_field(v) = 0;
     return 0;
 }
 
@@ -292,6 +300,7 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_MS:                return read_time(v, NS_PER_MS, 6, err);
     case KIND_NS:
     case KIND_TIME:              return read_time(v, 1, 0, err);
+    case KIND_TIME_OR_END:       return read_time_or_end(v, err);
     case KIND_WORD:              return value_read_word(v, err);
     case KIND_CHOICE:            return value_read_choice(v, err);
     case KIND_PRESET:            return value_read_preset(v, err);

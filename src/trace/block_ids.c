@@ -42,6 +42,7 @@ bool pkv_block_walk_next(struct pkv_block_walk *w, uint64_t *out_id, uint32_t *o
         struct pkv_span piece = take_piece(w, w->block_size - tokens);
         tokens += piece.count;
         bool is_last = tokens == w->block_size || w->span == w->content->num_prompt_spans;
+        w->met_own |= kind == PKV_ORIGIN_OWN;
         if (kind == PKV_ORIGIN_PREV)
             piece.origin = pkv_mix(w->content->output_origin, piece.origin);
         w->chain = pkv_mix(pkv_mix(w->chain, piece.origin), piece.first);

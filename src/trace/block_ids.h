@@ -24,6 +24,8 @@ struct pkv_block_walk {
     size_t span;                          /* where it goes on */
     uint32_t in_span;
     uint64_t chain;
+    bool met_own;                         /* the row's own text began: nobody has these blocks but
+                                           * later rows of its session */
 };
 
 void pkv_block_walk_begin(struct pkv_block_walk *walk, const struct pkv_content *content,

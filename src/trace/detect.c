@@ -94,9 +94,22 @@ static bool is_object(const char *text, size_t length)
     return length > 0 && *text == '{';
 }
 
-static void fail_unknown(const struct pkv_trace *t, struct pkv_err *err)
+/* A BLIS trace is two files, and this may be the wrong one. */
+static bool is_blis_header(const char *text, size_t length)
+{
+    static const char key[] = "trace_version:";
+    return length >= sizeof key - 1 && memcmp(text, key, sizeof key - 1) == 0;
+}
+
+static void fail_unknown(const struct pkv_trace *t, const char *text, size_t length,
+                         struct pkv_err *err)
 {
     char names[256];
+    if (is_blis_header(text, length)) {
+        pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "this is the header of a BLIS trace; "
+                    "its rows are in the CSV beside it");
+        return;
+    }
     pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown (known: %s; "
                 "pagedkv formats shows how they look); a CSV with other columns is read by "
                 "--columns arrival=NAME,prompt=NAME,output=NAME", list_names(names, sizeof names));
@@ -122,6 +135,6 @@ const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text
         }
     }
     if (!best)
-        fail_unknown(t, err);
+        fail_unknown(t, text, length, err);
     return best;
 }

@@ -79,3 +79,25 @@ int pkv_fields_ids(struct pkv_fields *f, struct pkv_trace *t, struct pkv_err *er
     }
     return more;
 }
+
+int pkv_fields_read(struct pkv_fields *f, int (*take)(void *ctx, int field, struct pkv_err *err),
+                    void *ctx, struct pkv_err *err)
+{
+    int more;
+    if (pkv_json_enter_object(&f->j, err) < 0)
+        return -1;
+    while ((more = pkv_fields_next(f, err)) > 0)
+        if (take(ctx, f->at, err) < 0)
+            return -1;
+    return more;
+}
+
+int pkv_fields_need(const struct pkv_fields *f, uint32_t required, uint32_t column,
+                    struct pkv_err *err)
+{
+    for (int i = 0; i < f->num_words; i++)
+        if (required & ~f->seen & PKV_FIELD_BIT(i))
+            return pkv_json_fail_at(&f->j, column, err, "this %s has no %s",
+                                    column > 1 ? "request" : "row", f->words[i]);
+    return 0;
+}

@@ -31,6 +31,14 @@ int pkv_fields_fail(const struct pkv_fields *fields, int field, struct pkv_err *
                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Take the value that is due as a text that is not empty. */
 int pkv_fields_text(struct pkv_fields *fields, struct pkv_slot *slot, struct pkv_err *err);
+/* Take all fields of the object that is due, each by take(). 0, or -1 */
+int pkv_fields_read(struct pkv_fields *fields,
+                    int (*take)(void *ctx, int field, struct pkv_err *err), void *ctx,
+                    struct pkv_err *err);
+/* -1 and "this row has no WORD" (a request, where it stands within the row) at `column` for the first
+ * of the required bits that was not seen. */
+int pkv_fields_need(const struct pkv_fields *fields, uint32_t required, uint32_t column,
+                    struct pkv_err *err);
 /* Take the value that is due as a list of numbers, behind those in the hash_ids of the row. */
 int pkv_fields_ids(struct pkv_fields *fields, struct pkv_trace *trace, struct pkv_err *err);
 

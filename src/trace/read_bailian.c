@@ -94,10 +94,11 @@ static int read_chat(struct found *f, int64_t least, int64_t *out, struct pkv_er
     return 0;
 }
 
-static int read_field(struct found *f, enum field field, struct pkv_err *err)
+static int read_field(void *ctx, int at, struct pkv_err *err)
 {
+    struct found *f = ctx;
     struct pkv_json *j = &f->fields.j;
-    switch (field) {
+    switch ((enum field)at) {
     case F_CHAT_ID:       return read_chat(f, 0, &f->chat, err);
     case F_PARENT:        return read_chat(f, -1, &f->parent, err);
     case F_TIMESTAMP:     return read_time(f, err);
@@ -115,17 +116,9 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
 
 static int read_fields(struct found *f, struct pkv_err *err)
 {
-    int more;
-    if (pkv_json_enter_object(&f->fields.j, err) < 0)
+    if (pkv_fields_read(&f->fields, read_field, f, err) < 0 ||
+        pkv_json_end(&f->fields.j, err) < 0 || pkv_fields_need(&f->fields, REQUIRED, 1, err) < 0)
         return -1;
-    while ((more = pkv_fields_next(&f->fields, err)) > 0)
-        if (read_field(f, (enum field)f->fields.at, err) < 0)
-            return -1;
-    if (more < 0 || pkv_json_end(&f->fields.j, err) < 0)
-        return -1;
-    for (int i = 0; i < NUM_FIELDS; i++)
-        if (REQUIRED & ~f->fields.seen & BIT(i))
-            return pkv_json_fail_at(&f->fields.j, 1, err, "this row has no %s", words[i]);
     if (f->input == 0)
         return pkv_fields_fail(&f->fields, F_INPUT_LENGTH, err, "is 0; a prompt has at least 1 "
                                                                 "token");

@@ -58,10 +58,11 @@ static bool has(const struct found *f, enum field field)
     return pkv_fields_has(&f->fields, (int)field);
 }
 
-static int read_field(struct found *f, enum field field, struct pkv_err *err)
+static int read_field(void *ctx, int at, struct pkv_err *err)
 {
+    struct found *f = ctx;
     struct pkv_json *j = &f->fields.j;
-    switch (field) {
+    switch ((enum field)at) {
     case F_INPUT_TOKS:   return pkv_json_u64(j, PKV_MAX_LENGTH_TOKENS, &f->input, err);
     case F_OUTPUT_TOKS:  return pkv_json_u64(j, PKV_MAX_LENGTH_TOKENS, &f->output, err);
     case F_ARRIVAL:      return pkv_json_u64(j, INT64_MAX, &f->arrival_ns, err);
@@ -79,25 +80,10 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
 
 static int read_fields(struct found *f, uint32_t allowed, struct pkv_err *err)
 {
-    int more;
     f->fields.words = words;
     f->fields.num_words = NUM_FIELDS;
     f->fields.allowed = allowed;
-    if (pkv_json_enter_object(&f->fields.j, err) < 0)
-        return -1;
-    while ((more = pkv_fields_next(&f->fields, err)) > 0)
-        if (read_field(f, (enum field)f->fields.at, err) < 0)
-            return -1;
-    return more;
-}
-
-static int need(const struct found *f, uint32_t column, uint32_t required, struct pkv_err *err)
-{
-    for (int i = 0; i < NUM_FIELDS; i++)
-        if (required & ~f->fields.seen & BIT(i))
-            return pkv_json_fail_at(&f->fields.j, column, err, "this %s has no %s",
-                                    column > 1 ? "request" : "row", words[i]);
-    return 0;
+    return pkv_fields_read(&f->fields, read_field, f, err);
 }
 
 /* Ids as spans; what they do not cover is the row's own. */
@@ -123,7 +109,7 @@ static int take_request(struct found *f, uint32_t column, struct pkv_request_spe
                         struct pkv_err *err)
 {
     struct pkv_trace *t = f->trace;
-    if (need(f, column, BIT(F_INPUT_TOKS) | BIT(F_OUTPUT_TOKS), err) < 0)
+    if (pkv_fields_need(&f->fields, BIT(F_INPUT_TOKS) | BIT(F_OUTPUT_TOKS), column, err) < 0)
         return -1;
     if (f->input == 0)
         return pkv_fields_fail(&f->fields, F_INPUT_TOKS, err, "is 0; a prompt has at least 1 "
@@ -177,7 +163,7 @@ static int next_part(struct pkv_trace *t, const char *text, size_t length, struc
 static int open_session(struct found *f, struct session *s, struct pkv_err *err)
 {
     struct pkv_json *j = &f->fields.j;
-    if (need(f, 1, BIT(F_ARRIVAL) | BIT(F_SESSION_ID), err) < 0)
+    if (pkv_fields_need(&f->fields, BIT(F_ARRIVAL) | BIT(F_SESSION_ID), 1, err) < 0)
         return -1;
     if (f->fields.seen & OF_REQUEST)
         return pkv_fields_fail(&f->fields, F_SUB_REQUESTS, err, "and the fields of a single "
@@ -209,7 +195,7 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
         return -1;
     if (has(&f, F_SUB_REQUESTS))
         return open_session(&f, s, err) < 0 ? -1 : next_part(t, text, length, out, err);
-    if (need(&f, 1, BIT(F_ARRIVAL), err) < 0)
+    if (pkv_fields_need(&f.fields, BIT(F_ARRIVAL), 1, err) < 0)
         return -1;
     out->spec.arrival_ns = (int64_t)f.arrival_ns;
     out->spec.session = has(&f, F_SESSION_ID) ? t->session.text : NULL;

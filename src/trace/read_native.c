@@ -177,8 +177,10 @@ static int read_last(struct found *f, struct pkv_err *err)
     return pkv_fields_fail(&f->fields, F_LAST, err, "is neither true nor false");
 }
 
-static int read_field(struct found *f, enum field field, struct pkv_err *err)
+static int read_field(void *ctx, int at, struct pkv_err *err)
 {
+    struct found *f = ctx;
+    enum field field = (enum field)at;
     struct pkv_trace *t = f->trace;
     struct pkv_request_spec *spec = &f->row->spec;
     switch (field) {
@@ -221,13 +223,9 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
 
 static int read_fields(struct found *f, struct pkv_err *err)
 {
-    int more;
-    if (pkv_json_enter_object(&f->fields.j, err) < 0)
+    if (pkv_fields_read(&f->fields, read_field, f, err) < 0)
         return -1;
-    while ((more = pkv_fields_next(&f->fields, err)) > 0)
-        if (read_field(f, (enum field)f->fields.at, err) < 0)
-            return -1;
-    return more < 0 ? -1 : pkv_json_end(&f->fields.j, err);
+    return pkv_json_end(&f->fields.j, err);
 }
 
 /* Names of one thing, the first of them being ours: at most one of them. */

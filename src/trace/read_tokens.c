@@ -97,10 +97,11 @@ static int read_prompt(struct found *f, struct pkv_err *err)
     return more;
 }
 
-static int read_field(struct found *f, enum field field, struct pkv_err *err)
+static int read_field(void *ctx, int at, struct pkv_err *err)
 {
+    struct found *f = ctx;
     struct pkv_json *j = &f->fields.j;
-    switch (field) {
+    switch ((enum field)at) {
     case F_ID:           return pkv_fields_text(&f->fields, &f->trace->id, err);
     case F_CACHE_SALT:   return pkv_fields_text(&f->fields, &f->trace->salt, err);
     case F_ARRIVAL_STEP: return pkv_json_u64(j, MAX_STEP, &f->arrival_step, err);
@@ -117,20 +118,15 @@ static int read_field(struct found *f, enum field field, struct pkv_err *err)
 
 static int read_fields(struct found *f, struct pkv_err *err)
 {
-    int more;
-    if (pkv_json_enter_object(&f->fields.j, err) < 0)
+    if (pkv_fields_read(&f->fields, read_field, f, err) < 0)
         return -1;
-    while ((more = pkv_fields_next(&f->fields, err)) > 0)
-        if (read_field(f, (enum field)f->fields.at, err) < 0)
-            return -1;
-    return more < 0 ? -1 : pkv_json_end(&f->fields.j, err);
+    return pkv_json_end(&f->fields.j, err);
 }
 
 static int check_fields(const struct found *f, uint32_t required, struct pkv_err *err)
 {
-    for (int i = 0; i < NUM_FIELDS; i++)
-        if (required & ~f->fields.seen & BIT(i))
-            return pkv_json_fail_at(&f->fields.j, 1, err, "this row has no %s", words[i]);
+    if (pkv_fields_need(&f->fields, required, 1, err) < 0)
+        return -1;
     if (f->arrival_step == 0)
         return pkv_fields_fail(&f->fields, F_ARRIVAL_STEP, err, "is 0; steps begin at 1");
     if (f->max_tokens == 0)

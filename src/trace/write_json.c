@@ -69,7 +69,9 @@ static void add_segment(struct pkv_text *t, const struct pkv_trace_text *of, uin
         pkv_text_add(t, "[");
         pkv_text_json(t, of->name);
         break;
-    case PKV_ORIGIN_PREFIX: case PKV_ORIGIN_TOKEN: case PKV_ORIGIN_HASH_ID: case PKV_ORIGIN_OUTPUT:
+    case PKV_ORIGIN_TOKEN: case PKV_ORIGIN_HASH_ID: case PKV_ORIGIN_OUTPUT:
+        PKV_UNREACHABLE("no segment is of this kind");
+    case PKV_ORIGIN_PREFIX:
         snprintf(name, sizeof name, "[\"prefix %" PRIu64 "\"", of->number);
         pkv_text_add(t, name);
         break;

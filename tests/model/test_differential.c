@@ -269,6 +269,7 @@ static int compare_end(struct comparison *c, const struct pkv_engine_figures *f)
         if (!c->run.every_step)
             return differ(c, "the run does not end");
         break;
+    case PKV_OUTCOME_HORIZON:
     case PKV_OUTCOME_INTERRUPTED:
     case PKV_OUTCOME_FAILED:
     case PKV_OUTCOME_COUNT:

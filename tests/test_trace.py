@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""`pagedkv trace` as a user has it: what it prints, what it writes, and wrong use.
+
+usage: test_trace.py PROGRAM SOURCE_ROOT
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import tap
+from program import ProgramCase
+
+SOURCE_ROOT = None      # set by main
+
+LOG = """\
+when,who,in,out
+10.5,a,100,7
+10.75,b,30,1
+12.5,a,30,2
+"""
+TOLD = ("--columns", "arrival=when,prompt=in,output=out,tenant=who", "--time-unit", "s")
+
+
+class Info(ProgramCase):
+    def test_page(self):
+        self.write("log.csv", LOG)
+        text = self.done("trace", "info", "log.csv", *TOLD).stdout
+        self.assertIn("log.csv: 3 rows, format csv\n", text)
+        self.assertRegex(text, r"(?m)^arrivals +from 10\.50 s to 12\.50 s; 1\.5 a second$")
+        # Gaps of 0.25 and 1.75 s: mean 1, deviation 0.75.
+        self.assertRegex(text, r"(?m)^burstiness +cv of the gaps 0\.75 ")
+        self.assertRegex(text, r"(?m)^prompts +160 tokens; mean 53\.33, p50 30, p90 100, ")
+        self.assertRegex(text, r"(?m)^sharing +none")
+        self.assertRegex(text, r"(?m)^tenants +2$")
+        self.assertRegex(text, r"(?m)^quirks +none$")
+        self.assertIn("arrivals a column", text)
+
+    def test_json(self):
+        self.write("log.csv", LOG)
+        info = json.loads(self.done("trace", "info", "log.csv", *TOLD, "--json").stdout)
+        self.assertEqual((info["rows"], info["format"], info["tenants"]), (3, "csv", 2))
+        self.assertEqual(info["arrivals"]["first_ms"], 10500)
+        self.assertEqual(sum(info["arrivals"]["bins"]), 3)
+        self.assertEqual(info["arrivals"]["gap_cv"], 0.75)
+        # All three at once; 100 and 7, 30 and 1, 30 and 2, each without its last token, but the
+        # second has gone when the third comes.
+        self.assertEqual(info["unlimited"]["peak_running"], 2)
+
+    def test_standard_input(self):
+        told = self.call("trace", "info", "-", *TOLD, stdin=None, input=LOG)
+        self.assertIn("standard input: 3 rows", told.stdout)
+
+    def test_quirks(self):
+        self.write("t.csv", b"arrived_at,num_prefill_tokens,num_decode_tokens\r\n\r\n"
+                   b"0.30000000000000004,3,1\r\n1,3,0\r\n1,4,4")
+        text = " ".join(self.done("trace", "info", "t.csv").stdout.split())
+        self.assertIn("quirks 1 row without output left out; 1 empty line; lines end with CR LF; "
+                      "no end of line behind the last row", text)
+
+    def test_wrong_use(self):
+        self.write("log.csv", LOG)
+        for args, words in (
+                (("trace",), "info|convert is missing"),
+                (("trace", "show", "log.csv"), "'show' is neither info nor convert"),
+                (("trace", "info", "log.csv", "--to", "native"), "--to and --output are for convert"),
+                (("trace", "convert", "log.csv"), "--to FORMAT is missing"),
+                (("trace", "info", "log.csv"), "log.csv:1: the format is unknown (known: native, "),
+                (("trace", "info", "log.csv", "--columns", "prompt=in"), "output=NAME are required"),
+                (("trace", "convert", "log.csv", *TOLD, "--to", "csv"), "'csv' is no format to write"),
+                (("trace", "info", "log.csv", *TOLD, "--block-size", "9999999"), "--block-size")):
+            with self.subTest(args=args):
+                result = self.call(*args)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(words, result.stderr)
+
+
+class Convert(ProgramCase):
+    def test_native(self):
+        self.write("log.csv", LOG)
+        result = self.done("trace", "convert", "log.csv", *TOLD, "--to", "native")
+        self.assertEqual([json.loads(line) for line in result.stdout.splitlines()], [
+            {"timestamp": 10500, "input_length": 100, "output_length": 7, "tenant": "a"},
+            {"timestamp": 10750, "input_length": 30, "output_length": 1, "tenant": "b"},
+            {"timestamp": 12500, "input_length": 30, "output_length": 2, "tenant": "a"}])
+        self.assertNotIn("lost", result.stderr)
+
+    def test_losses_are_counted(self):
+        self.write("log.csv", LOG)
+        result = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv")
+        self.assertEqual(result.stdout, "")
+        self.assertIn("3 rows of format csv read; written as azure\n", result.stderr)
+        self.assertIn("lost in 3 rows: tenants\n", result.stderr)
+        self.assertIn("lost in 1 row: what is before the first arrival", result.stderr)
+        self.assertEqual(self.read("azure.csv").splitlines()[3],
+                         b"1970-01-01 00:00:12.5000000,30,2")
+        quiet = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv", "-q")
+        self.assertEqual(quiet.stderr, "")
+
+    def test_a_broken_row_leaves_no_file(self):
+        self.write("log.csv", LOG + "13,a,x,1\n")
+        result = self.call("trace", "convert", "log.csv", *TOLD, "--to", "native", "-o", "out.jsonl")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("log.csv:5:6: in 'x' is not a whole number", result.stderr)
+        self.assertEqual(os.listdir(self.folder), ["log.csv"])
+
+    def test_replay_of_any_csv(self):
+        """The converted trace runs as the log itself does."""
+        self.write("log.csv", LOG)
+        self.done("trace", "convert", "log.csv", *TOLD, "--to", "native", "-o", "log.jsonl")
+        flags = ("--num-blocks", "10", "--files", "steps,requests")
+        self.done("replay", "log.csv", *TOLD, *flags, "-o", "a")
+        self.done("replay", "log.jsonl", *flags, "-o", "b")
+        for name in ("steps.csv", "requests.csv"):
+            self.assertEqual(self.read("a", name), self.read("b", name))
+
+
+class Readme(ProgramCase):
+    def test_recording(self):
+        """The lines of shell that make a trace of a server's log do so, on the log that is shown."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            page = file.read().split("## Recording a trace")[1].split("\n## ")[0]
+        found = {}
+        for block in re.findall(r"```sh\n(# in: .*?)```", page, re.S):
+            name = re.match(r"# in: (\S+)", block)[1]
+            shown = re.search(r"```(?:json|text)\n(?:# )?" + re.escape(name) + r"\n(.*?)```", page,
+                              re.S)
+            self.write(name, shown[1])
+            lines = [line for line in block.splitlines() if not line.startswith("pagedkv")]
+            done = subprocess.run(["sh", "-c", "\n".join(lines)], cwd=self.folder,
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            words = next(line for line in block.splitlines() if line.startswith("pagedkv")).split()
+            info = json.loads(self.done("trace", "info", *words[2:7], "--json").stdout)
+            found[name] = (info["rows"], info["prompt_tokens"]["sum"], info["output_tokens"]["sum"],
+                           info["arrivals"]["last_ms"])
+        self.assertEqual(found, {"vllm.log": (2, 7, 8, 1000), "sglang.log": (2, 130, 9, 500)})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    SOURCE_ROOT = os.path.abspath(sys.argv.pop(2))
+    ProgramCase.program = os.path.abspath(sys.argv.pop(1))
+    tap.main(__name__)
