@@ -68,9 +68,9 @@ static const struct man_fact traffic[] = {
                  "swings as a sine); spike (at, for, factor: the rate within). Without a rate: at_once; "
                  "closed_loop (concurrency, delay: whoever ends is followed by the next)"},
     {"prompt_tokens", "a number, or {law, ...}: constant (value), uniform (min, max), lognormal (mean, "
-                      "cv), gamma (the same), zipf (exponent, min, max), pareto_lognormal (mean, cv; tail_share, "
-                      "tail_alpha, tail_min: so many are of the tail), empirical (trace: lengths are "
-                      "drawn from its rows); min and max cut"},
+                      "cv), gamma (the same), zipf (exponent, min, max), pareto_lognormal (mean, cv; "
+                      "tail_share, tail_alpha, tail_min: so many are of the tail), empirical (trace: "
+                      "lengths are drawn from its rows); min and max cut"},
     {"output_tokens", "the same; 0 is allowed. joint: that of the row that the empirical prompt is of"},
     {"max_tokens_ratio", "a number, or {law, ...}: max_tokens is the output times it, and never below the "
                          "output. Laws: constant (value), uniform (min, max), exponential (mean), "
