@@ -177,7 +177,7 @@ class Help(ProgramCase):
         for name in ("steps.csv", "requests.csv"):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
-        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "whole")],
+        self.assertEqual([key for key in facts["SUMMARY.JSON"] if key not in ("waste", "whole", "sessions")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -511,7 +511,9 @@ class WrongInput(Refused):
 
     def test_unknown_key(self):
         """What is offered is what this version has."""
-        self.scenario(SCENARIO + "  colour: 1\n", r"10:3: (?!.*sessions).*known in traffic: trace, ")
+        self.scenario(SCENARIO + "  colour: 1\n", r"10:3: .*known in traffic: trace, ")
+        self.scenario(SCENARIO.replace("num_blocks: 8", "num_blocks: 8\n  colour: 1"),
+                      r"5:3: (?!.*budget).*known in kv: block_size, ")
 
     def test_forbidden_output(self):
         if os.geteuid() != 0:
