@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "compare_fixture.h"
+#include "report/compare_page_private.h"
 #include "scenario_fixture.h"
 
 /* Six steps of 1, 2 and 4 ms. */
@@ -119,11 +120,95 @@ START_TEST(intervals_by_hand)
     ck_assert(cells[1].within_noise);
     ck_assert_double_eq(cells[2].diff, 2);
     ck_assert_double_eq(cells[2].diff_half, 0);
-    ck_assert(!cells[2].within_noise && cells[0].best && !cells[1].best);
+    ck_assert(!cells[2].within_noise);
     runs[4].done = false;                            /* one seed less: nothing to say of it */
     compare_column(&c, FIGURE_E2E_MEAN, cells);
     ck_assert(!cells[1].has && cells[2].has);
     ck_assert_str_eq(compare_outcome(&c, 1), "not_run");
+}
+END_TEST
+
+/* Is the star where it should be, and only there? -1 = nowhere. */
+static void expect_best(const struct cell *cells, int num, int best)
+{
+    for (int i = 0; i < num; i++)
+        ck_assert_msg(cells[i].best == (i == best), "configuration %d", i + 1);
+}
+
+/* Of three seeds. 11, 22, 33 differ from 10, 20, 30 by 2 +- 2.48: noise. 12, 22, 32 by 2 +- 0, and
+ * 9, 19, 29 by -1 +- 0: no noise. 9, 18, 27 by -2 +- 2.48: noise. */
+START_TEST(noise_is_not_the_best)
+{
+    static const struct {
+        double values[3 * SEEDS];
+        int best;
+    } known[] = {
+        { { 10, 20, 30, 12, 22, 32, 12, 22, 32 }, 0 },
+        { { 10, 20, 30, 12, 22, 32, 11, 22, 33 }, -1 },    /* the third may be as good as the first */
+        { { 10, 20, 30, 12, 22, 32, 9, 19, 29 }, 2 },
+        { { 10, 20, 30, 11, 22, 33, 9, 19, 29 }, 2 },
+        { { 10, 20, 30, 12, 22, 32, 9, 18, 27 }, -1 },     /* it is lower, but that may be chance */
+        { { 10, 20, 30, 9, 19, 29, 9, 18, 30 }, 1 },       /* as low, and perhaps by chance */
+    };
+    struct run_figures runs[3 * SEEDS];
+    const struct pkv_compare c = { .num = 3, .num_seeds = SEEDS, .runs = runs };
+    struct cell cells[3];
+
+    fill_runs(runs, known[_i].values, 3 * SEEDS);
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    expect_best(cells, 3, known[_i].best);
+}
+END_TEST
+
+/* 20, 19.96 and 19.9 ms: with one decimal the second prints the same as the first. */
+START_TEST(what_prints_as_a_worse_one_has_no_star)
+{
+    static const struct {
+        double ns[3];
+        const char *values[3];
+        bool best[3];
+    } known[] = {
+        { { 20e6, 19.96e6, 30e6 }, { "20.0 ms", "20.0 ms", "30.0 ms" }, { false, false, false } },
+        { { 20e6, 19.94e6, 30e6 }, { "20.0 ms", "19.9 ms", "30.0 ms" }, { false, true, false } },
+        { { 20e6, 19.9e6, 19.9e6 }, { "20.0 ms", "19.9 ms", "19.9 ms" }, { false, true, true } },
+        { { 20e6, 30e6, 30e6 }, { "20.0 ms", "30.0 ms", "30.0 ms" }, { true, false, false } },
+    };
+    struct run_figures runs[3];
+    const struct pkv_compare c = { .num = 3, .num_seeds = 1, .runs = runs };
+    struct pkv_err err = {0};
+    struct column column;
+    struct cell cells[3];
+
+    fill_runs(runs, known[_i].ns, 3);
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    ck_assert_int_eq(column_init(&column, &c, &figure_infos[FIGURE_E2E_MEAN], cells, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(column.cells[i].value, known[_i].values[i]);
+        ck_assert_msg(column.cells[i].best == known[_i].best[i], "configuration %d", i + 1);
+    }
+    column_finish(&column);
+}
+END_TEST
+
+/* Their intervals do not part what prints the same. */
+START_TEST(ties_with_intervals)
+{
+    static const double values[] = { 10.04e6, 10.04e6, 10.04e6, 10e6, 10e6, 10e6 };
+    struct run_figures runs[2 * SEEDS];
+    const struct pkv_compare c = { .num = 2, .num_seeds = SEEDS, .runs = runs };
+    struct pkv_err err = {0};
+    struct column column;
+    struct cell cells[2];
+
+    fill_runs(runs, values, 2 * SEEDS);
+    compare_column(&c, FIGURE_E2E_MEAN, cells);
+    expect_best(cells, 2, 1);
+    cells[0].half = 1e6;
+    ck_assert_int_eq(column_init(&column, &c, &figure_infos[FIGURE_E2E_MEAN], cells, &err), 0);
+    ck_assert_str_eq(column.cells[0].value, "10.0 ms +-1.0 ms");
+    ck_assert_str_eq(column.cells[1].value, "10.0 ms +-0 ns");
+    ck_assert(!column.cells[0].best && !column.cells[1].best);
+    column_finish(&column);
 }
 END_TEST
 
@@ -365,6 +450,9 @@ START_TEST(table_by_hand)
     expect_has(text, "   1  12.0 ms               500");
     expect_has(text, "   2   6.0 ms  -50.0 % *  1,000 +100.0 % *");
     expect_has(text, "   3  24.0 ms +100.0 %      250  -50.0 %");
+    expect_has(text, "\n   *  the best, or all that are; none where a worse one prints the same\n"
+                     "\nRequests against");
+    ck_assert_ptr_null(strstr(text, "~"));
     expect_has(text, "   2  1 by 6.0 ms          0                    0           0        0\n");
     ck_assert_ptr_null(strstr(text, "\033"));
     expect_has(coloured, "\033[32m 6.0 ms  -50.0 % *\033[0m");
@@ -473,6 +561,9 @@ int main(void)
     tcase_add_test(tests, json_by_hand);
     tcase_add_test(tests, lost_and_gained);
     tcase_add_test(tests, intervals_by_hand);
+    tcase_add_loop_test(tests, noise_is_not_the_best, 0, 6);
+    tcase_add_loop_test(tests, what_prints_as_a_worse_one_has_no_star, 0, 4);
+    tcase_add_test(tests, ties_with_intervals);
     tcase_add_test(tests, batches_by_hand);
     tcase_add_test(tests, intervals_over_batches);
     tcase_add_test(tests, only_the_finished_are_best);

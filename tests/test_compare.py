@@ -127,6 +127,43 @@ class Compare(ProgramCase):
         self.done("run", "grid.yaml", "-q", "-o", "out")
         self.assertEqual(self.summary("out")["blocks"]["num_blocks"], 60)
 
+    def test_vary_replaces_the_section(self):
+        """And says so where it is looked for."""
+        self.write("grid.yaml", CROWDED + "vary:\n  kv.num_blocks: [70, 90]\n")
+        self.done("compare", "grid.yaml", "--vary", "scheduler.watermark=0,0.1", "-q", "-o", "out")
+        rows = self.rows("out", "compare.csv")
+        self.assertEqual([row["scheduler.watermark"] for row in rows], ["0", "0.1"])
+        self.assertNotIn("kv.num_blocks", rows[0])
+        self.done("run", "grid.yaml", "-q", "-o", "run")      # the file's own 60
+        self.assertEqual(rows[0]["makespan_ns"], str(self.summary("run")["makespan_ns"]))
+        for args in (("compare", "--help"), ("--man", "compare"), ("--man", "scenario")):
+            self.assertRegex(" ".join(self.done(*args).stdout.replace("\\-", "-").split()),
+                             r"--vary, which replaces (that|this) section")
+
+    def test_legend(self):
+        """Below the table, before all else: what each sign in it means, and no others."""
+        grid = ("--vary", "kv.num_blocks=60,70,71,90")
+        legend = {"*": "the best, or all that are; none where a worse one prints the same", "~": "may be noise",
+                  "+-": "half the 95 % interval"}
+        for flags, signs in (((), "*"), (("--seeds", "3"), "*~+-"), (("--batches", "4"), "*~+-")):
+            text = self.done("compare", "crowded.yaml", *grid, *flags).stdout
+            below = text.split("\n\n")
+            place = next(i for i, part in enumerate(below) if part.startswith("   *  "))
+            self.assertRegex(below[place - 1], r"\n   4  ")
+            self.assertTrue(below[place + 1].startswith("Requests against configuration 1"))
+            found = re.findall(r"(?m)^ {2,3}(\S+)  ", below[place])
+            self.assertEqual("".join(found), signs)
+            for sign in found:
+                self.assertIn(f"{sign}  {legend[sign]}", below[place])
+
+    def test_no_star_beside_noise(self):
+        """No cell of any table has both signs."""
+        for flags in (("--seeds", "3"), ("--batches", "4")):
+            text = self.done("compare", "crowded.yaml", "--vary", "kv.num_blocks=60,62,64,90", *flags)
+            self.assertIn("~", text.stdout)
+            self.assertIn(" *", text.stdout)
+            self.assertNotIn("~ *", text.stdout)
+
     def test_goodput(self):
         """With targets of the scenario: what keeps them, as each run's summary has it."""
         self.write("good.yaml", CROWDED + "targets: {ttft_ms: 20, itl_ms: 10}\n"

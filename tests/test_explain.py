@@ -41,6 +41,22 @@ class Readme(ProgramCase):
         self.done(*replay, "-q", "-o", "out")
         self.assertEqual(self.done(*shown[1].split()).stdout, shown[2])
 
+    def test_way_to_the_life(self):
+        """The commands before it lead there: the summary names one request, and --worst that and the one
+        that is shown."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            text = file.read().split("\n## Why was it slow: the life of a request\n")[1]
+        text, _, shown = text.partition("\n```\n$ pagedkv explain out ")
+        replay, asked, worst = (re.sub(" +#.*", "", line).split()
+                                for line in re.findall(r"(?m)^    pagedkv (.*)$", text))
+        self.assertEqual((replay[0], replay[-2:]), ("replay", ["-o", "out"]))
+        replay[1] = os.path.join(SOURCE_ROOT, replay[1])
+        self.assertIn("\nask         pagedkv " + " ".join(asked) + "  (", self.done(*replay).stdout)
+        late = self.done(*worst).stdout.split("\n\n")[0]
+        self.assertEqual(re.findall(r"(?m)^  (\d+) ", late), [asked[-1], shown.split("\n")[0]])
+        self.assertNotIn("preempted for", self.done(*asked).stdout)
+        self.assertIn("preempted for", shown)
+
 
 class ExplainCase(ProgramCase):
     def run_case(self, rows, blocks, cache="false", scheduler="preset: vllm", ids="ABC", code=0):
@@ -312,9 +328,48 @@ class NotLookedAt(ExplainCase):
         text, life = self.told("on_blocked: latch")
         self.assertIn("waited 38 steps to be admitted. First in line at step 2, refused for blocks: its "
                       "next chunk did not fit (7 blocks needed, 4 free; A held 2 and B 2); at step 3, "
-                      "latch: nobody was looked at since a refusal, until a running request left (7 "
-                      "blocks needed, 4 free; A held 2 and B 2). It ended when A finished", life)
+                      "latch: nobody was looked at for 27 steps after it was refused, until a running "
+                      "request left (7 blocks needed, 4 free; A held 2 and B 2). It ended when A finished",
+                      life)
         self.assertIn("try next    on_blocked: stop", text)
+
+    def test_latch_of_another(self):
+        """D goes before C, but the queue is shut: C is refused in step 2, B ends with step 29."""
+        rows = self.ROWS + ((10, 16, 1, {"priority": -1}),)
+        self.run_case(rows, 8, scheduler="on_blocked: latch, order: priority", ids="ABCD")
+        self.assertIn("First in line at step 10, latch: nobody was looked at for 27 steps after C was "
+                      "refused, until a running request left (1 block needed, 4 free; A held 2 and B 2). "
+                      "It ended when B finished", " ".join(self.done("explain", "out", "D").stdout.split()))
+        wait = [entry for entry in self.data("D")["life"] if entry["kind"] == "wait"][0]
+        cause = wait["causes"][0]
+        self.assertEqual((cause["refused"], cause["refused_step"], cause["latched_steps"]), ("C", 2, 27))
+
+    def test_latch_of_one_that_is_gone(self):
+        """C is aborted in step 5, which opens nothing; A and B run on, and D is first in line."""
+        rows = self.ROWS[:2] + ((2, 100, 4, {"abort_ms": 5}), (10, 16, 1))
+        self.run_case(rows, 8, scheduler="on_blocked: latch", ids="ABCD")
+        self.assertIn("First in line at step 10, latch: nobody was looked at for 27 steps after one that "
+                      "is gone was refused", " ".join(self.done("explain", "out", "D").stdout.split()))
+
+    def blocked(self, *keys):
+        log = map(json.loads, self.read("out", "events.jsonl").splitlines())
+        return [tuple(e.get(key) for key in keys) for e in log if e["kind"] == "blocked"]
+
+    def test_latch_in_the_log(self):
+        self.run_case(self.ROWS, 8, scheduler="on_blocked: latch")
+        self.assertEqual(self.blocked("step", "limit", "refused", "refused_step"),
+                         [(2, 2, None, None), (3, 6, "C", 2)])
+
+    def test_ranking_order(self):
+        """D's tenant u is lifted to t's counter when it comes in step 10; as A and B go on, t's rises, so
+        D would be first from step 11 on, though nobody has been ranked since step 2 or ever."""
+        rows = tuple((*row, {"tenant": "t"}) for row in self.ROWS) + ((10, 16, 1, {"tenant": "u"}),)
+        self.run_case(rows, 8, scheduler="on_blocked: latch, order: vtc", ids="ABCD")
+        self.assertEqual(self.blocked("step", "id", "limit", "refused", "refused_step"),
+                         [(2, "C", 2, None, None), (3, "C", 6, "C", 2), (11, "D", 6, "C", 2)])
+        self.run_case(rows, 8, scheduler="mix: decode_first, order: vtc", ids="ABCD")
+        self.assertEqual(self.blocked("step", "id", "limit", "refused")[:2],
+                         [(2, "C", 6, None), (11, "D", 6, None)])
 
     def test_mix(self):
         text, life = self.told("mix: decode_first")

@@ -397,6 +397,32 @@ START_TEST(events_have_their_keys_in_order)
 }
 END_TEST
 
+START_TEST(a_shut_queue_is_told_with_whose_refusal)
+{
+    const char *folder = make_folder();
+    struct pkv_metrics_config config = {.dir = folder, .files = PKV_FILE_EVENTS, .block_size = 4};
+    struct pkv_metrics *m = create(&config);
+    struct pkv_sink sink = pkv_metrics_sink(m);
+    struct pkv_request r = plain(3, 0), other = plain(9, 0);
+
+    other.id = "o\"1";
+    give_event(&sink, (struct pkv_event){.kind = PKV_EVENT_BLOCKED, .time_ns = 7, .step = 3,
+                                         .request = &r, .limit = PKV_LIMIT_LATCH, .need_blocks = 5,
+                                         .is_latched = true, .refused = &other, .refused_step = 2});
+    give_event(&sink, (struct pkv_event){.kind = PKV_EVENT_BLOCKED, .time_ns = 7, .step = 3,
+                                         .request = &r, .limit = PKV_LIMIT_LATCH, .need_blocks = 5,
+                                         .is_latched = true, .refused_step = 0});
+    finish(m);
+    expect_text(folder, "events.jsonl",
+        "{\"time_ns\":7,\"step\":3,\"kind\":\"blocked\",\"id\":\"3\",\"limit\":6,\"need_blocks\":5,"
+        "\"free_blocks\":0,\"holders\":[],\"refused_step\":2,\"refused\":\"o\\\"1\"}\n"
+        "{\"time_ns\":7,\"step\":3,\"kind\":\"blocked\",\"id\":\"3\",\"limit\":6,\"need_blocks\":5,"
+        "\"free_blocks\":0,\"holders\":[],\"refused_step\":0}\n");
+    pkv_metrics_destroy(m);
+    remove_folder(folder);
+}
+END_TEST
+
 /* Rows whose free blocks fall and rise, whose every 7th has a preemption, with a pause. */
 START_TEST(the_series_keeps_extremes_and_sums_in_fixed_room)
 {
@@ -492,6 +518,7 @@ int main(void)
     tcase_add_test(tcase, a_run_that_is_not_finished_leaves_nothing);
     tcase_add_test(tcase, rows_can_be_thinned_out);
     tcase_add_test(tcase, events_have_their_keys_in_order);
+    tcase_add_test(tcase, a_shut_queue_is_told_with_whose_refusal);
     tcase_add_test(tcase, the_series_keeps_extremes_and_sums_in_fixed_room);
     tcase_add_test(tcase, every_failed_allocation_is_told);
     suite_add_tcase(suite, tcase);

@@ -185,6 +185,37 @@ START_TEST(lpm_lets_one_of_a_batch_go_first)
 }
 END_TEST
 
+/* Row 0 holds 3 of 8 blocks, row 1 wants six and is refused in step 1. Row 2 finds 8 tokens of row 0's: it
+ * would be first, and is when row 0 has ended. Until then nobody is moved. */
+START_TEST(lpm_names_who_would_be_first)
+{
+    struct pkv_sched_config config = one_at_a_time("lpm", 8, 4);
+    struct pkv_request *first;
+    struct pkv_sched *sched;
+    struct pkv_plan *plan;
+
+    set(&config, PKV_CHOICE_ON_BLOCKED, "latch");
+    config.max_num_seqs = 0;
+    sched = make_sched(&config);
+    first = add_one(sched, (struct asked_for){ .row = 0, .shared = { { 1, 9 } }, .num_output = 3 });
+    step(sched);
+    add_one(sched, (struct asked_for){ .row = 1, .num_own = 24, .num_output = 1 });
+    ck_assert_int_eq(step(sched)->limit, PKV_LIMIT_BLOCKS);
+    add_one(sched, (struct asked_for){ .row = 2, .shared = { { 1, 9 } }, .num_output = 1 });
+    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
+    ck_assert_int_eq(plan->limit, PKV_LIMIT_LATCH);
+    ck_assert_int_eq(pkv_sched_find_head(sched, plan, NULL), 0);
+    ck_assert_uint_eq(plan->head.request->row, 2);
+    ck_assert_uint_eq(plan->refused.request->row, 1);
+    expect_waiting(sched, "1 2");
+    pkv_sched_commit(sched, plan);
+    ck_assert_uint_eq(plan->num_finished, 1);
+    pkv_sched_forget(sched, first);
+    ck_assert_uint_eq(row_admitted(sched), 2);
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 /* As far as a hit can be long, 200 tokens here, it matters by how many passes one is older: the
  * livelock of one that gives itself up at the front while another waits is seen once that is over. */
 static size_t num_given;
@@ -239,6 +270,73 @@ START_TEST(a_livelock_is_seen_under_each)
     ck_assert_uint_ge(steps_to_livelock("lpm", 1), 200);
     ck_assert_uint_ge(steps_to_livelock("lpm", 2), 100);
     ck_assert_uint_lt(steps_to_livelock("lpm", 1000), 50);
+}
+END_TEST
+
+/* Row 0 leaves 8 tokens of text 1 and is done in step 0. Row 1 comes then, wants more than the pool has
+ * and waits for ever, as the first in line once it has missed passes enough. Row 2 finds 8 tokens: it
+ * comes `late` after the start of step 1, in which row 1 misses its first pass. */
+struct late { size_t num_given; int64_t late_ns; };
+
+static int give_late(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
+{
+    static struct pkv_span span;
+    static const uint32_t lengths[] = { 9, 100, 9 };
+    struct late *late = ctx;
+    size_t row = late->num_given;
+
+    (void)err;
+    if (row == 3)
+        return 0;
+    span = (struct pkv_span){ pkv_origin(PKV_ORIGIN_NAME, row == 1 ? 2 : 1), 0, lengths[row] };
+    *out = (struct pkv_request_spec){
+        .row = row, .abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME,
+        .arrival_ns = row == 2 ? 1000 + late->late_ns : (int64_t)row,
+        .num_prompt_tokens = span.count, .num_output_tokens = 1, .max_tokens = 1,
+        .content = { .prompt = &span, .num_prompt_spans = 1,
+                     .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, row) } };
+    late->num_given++;
+    return 1;
+}
+
+static struct pkv_engine_figures after_a_wait(int64_t aging_tokens, int64_t late_ns, bool every_step)
+{
+    struct late late = { 0, late_ns };
+    struct pkv_engine_config config = {
+        .sched = one_at_a_time("lpm", 8, 4), .source = { give_late, &late }, .stuck_steps = 1,
+        .max_steps = 100000, .check = true, .every_step = every_step,
+        .step_time = { .law = PKV_STEP_TIME_FIXED, .fixed_ns = 1000 } };
+    struct pkv_engine_figures figures;
+    struct pkv_engine *engine;
+
+    set_param(&config.sched, "aging_tokens", aging_tokens);
+    config.sched.oversized = PKV_OVERSIZED_WAIT;
+    engine = pkv_engine_create(&config, NULL);
+    ck_assert_ptr_nonnull(engine);
+    ck_assert_int_eq(pkv_engine_run(engine, NULL), 0);
+    figures = *pkv_engine_figures(engine);
+    ck_assert_int_eq(figures.outcome, PKV_OUTCOME_STUCK);
+    pkv_engine_destroy(engine);
+    return figures;
+}
+
+/* Passes that are over when row 2 comes: one for each begun step. Row 2 goes first while they count for
+ * fewer than its 8 tokens. However long it takes, the wait is one row: steps 0, 1, those of row 2 and
+ * the idle one at the end. */
+START_TEST(lpm_counts_the_passes_of_a_long_wait)
+{
+    for (int64_t late = 1; late <= 20; late++) {
+        for (int64_t aging = 1; aging <= 9; aging++) {
+            uint64_t num_done = late * aging < 8 ? 2 : 1;
+
+            ck_assert_uint_eq(after_a_wait(aging, late * 1000, true).completed, num_done);
+            ck_assert_uint_eq(after_a_wait(aging, late * 1000, false).completed, num_done);
+            ck_assert_uint_eq(after_a_wait(aging, late * 1000 - 999, false).completed, num_done);
+        }
+    }
+    ck_assert_uint_le(after_a_wait(1, INT64_C(3600000000000), false).num_steps, 4);
+    ck_assert_uint_le(after_a_wait(1000000000, INT64_C(3600000000000), false).num_steps, 4);
+    ck_assert_uint_eq(after_a_wait(0, INT64_C(3600000000000), false).completed, 2);
 }
 END_TEST
 
@@ -299,7 +397,9 @@ int main(void)
     tcase_add_test(tests, lpm_starves_and_aging_cures_it);
     tcase_add_test(tests, lpm_looks_nobody_up_in_a_long_queue);
     tcase_add_test(tests, lpm_lets_one_of_a_batch_go_first);
+    tcase_add_test(tests, lpm_names_who_would_be_first);
     tcase_add_test(tests, a_livelock_is_seen_under_each);
+    tcase_add_test(tests, lpm_counts_the_passes_of_a_long_wait);
     tcase_add_test(tests, dfs_weight_walks_the_tree);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

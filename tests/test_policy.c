@@ -197,6 +197,42 @@ START_TEST(keys_are_asked_anew_before_every_pass)
 }
 END_TEST
 
+/* 6 blocks. Row 0 holds three when rows 1 and 2 ask for four each: row 1 is refused and the queue shut.
+ * Whoever would be first is named by the keys of the moment, and stays where it is. */
+START_TEST(the_head_of_a_queue_that_is_shut)
+{
+    struct pkv_sched_config config = base_config(6);
+    struct pkv_sched *sched;
+    struct pkv_plan *plan;
+
+    config.policies.order = &turning_order;
+    set(&config, PKV_CHOICE_ON_BLOCKED, "latch");
+    latest_first = false;
+    sched = make_sched(&config);
+    add(sched, 0, 40, 30, 0);
+    step(sched);
+    add(sched, 1, 60, 30, 0);
+    add(sched, 2, 60, 30, 0);
+    ck_assert_int_eq(step(sched)->limit, PKV_LIMIT_BLOCKS);
+    for (uint64_t turned = 0; turned < 2; turned++) {
+        latest_first = turned > 0;
+        ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
+        ck_assert_int_eq(plan->limit, PKV_LIMIT_LATCH);
+        ck_assert_ptr_null(plan->head.request);
+        ck_assert_int_eq(pkv_sched_find_head(sched, plan, NULL), 0);
+        ck_assert_uint_eq(plan->head.request->row, turned ? 2 : 1);
+        ck_assert_uint_eq(plan->head_need_blocks, turned ? 0 : 4);   /* nobody has asked for row 2 */
+        ck_assert_uint_eq(plan->head_free_blocks, 3);
+        ck_assert(plan->is_latched);
+        ck_assert_uint_eq(plan->refused.request->row, 1);
+        ck_assert_uint_eq(plan->number - plan->refused_number, 1 + turned);
+        expect_waiting(sched, "1 2");
+        pkv_sched_commit(sched, plan);
+    }
+    pkv_sched_destroy(sched);
+}
+END_TEST
+
 START_TEST(a_place_at_the_tail_is_kept)
 {
     struct pkv_sched *sched = make_one_given_up("tail");
@@ -361,6 +397,7 @@ int main(void)
 
     tcase_add_test(tests, state_learns_after_each_step_and_choices_see_it);
     tcase_add_test(tests, keys_are_asked_anew_before_every_pass);
+    tcase_add_test(tests, the_head_of_a_queue_that_is_shut);
     tcase_add_test(tests, a_place_at_the_tail_is_kept);
     tcase_add_test(tests, a_place_at_the_front_is_kept);
     tcase_add_test(tests, those_put_aside_are_seen_to_wait);

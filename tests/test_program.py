@@ -216,6 +216,31 @@ class Help(ProgramCase):
         self.assertEqual(complete("help form", 2), ["formats"])
 
 
+class Quickstart(ProgramCase):
+    def test_path(self):
+        """The last line it prints can be pasted, whatever the folder is called, and the README has it."""
+        root = self.path('a "strange" $HOME `folder`')
+        os.makedirs(os.path.join(root, "tools"))
+        os.makedirs(os.path.join(root, "build", "tools"))
+        shutil.copy(os.path.join(SOURCE_ROOT, "tools", "quickstart"), os.path.join(root, "tools"))
+        # Nothing is installed or built: what is asked here is what comes after.
+        for name, text in (("tools/install-deps", "#!/bin/sh\n"), ("tools/meson-path", "meson=true\n"),
+                           ("build/build.ninja", ""), ("build/tools/pagedkv", "#!/bin/sh\necho run $1\n")):
+            with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(os.path.join(root, name), 0o755)
+        shown = subprocess.run([os.path.join(root, "tools", "quickstart")], cwd=self.folder,
+                               capture_output=True, text=True, timeout=60, check=True).stdout
+        line = shown.splitlines()[-1]
+        self.assertIn("\nrun replay\n", shown)
+        for paste, folder in ((line, "/"), ('export PATH="$PWD/build/tools:$PATH"', root)):
+            ran = subprocess.run(["/bin/sh", "-c", paste + "; pagedkv help"], cwd=folder, timeout=60,
+                                 capture_output=True, text=True, check=True)
+            self.assertEqual(ran.stdout, "run help\n")
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            self.assertIn("\n    " + paste + "\n", file.read())
+
+
 class Listings(ProgramCase):
     def test_policies(self):
         rows = json.loads(self.done("policies", "--json").stdout)
@@ -226,10 +251,30 @@ class Listings(ProgramCase):
                      ("preempt", "newest"), ("preempt", "priority"), ("evict", "lru")):
             self.assertIn(pair, names)
         text = self.done("policies").stdout
+        flowing = " ".join(text.split())
         for row in rows:
             self.assertTrue(row["summary"] and row["source"])
             longest = max(len(r["name"]) for r in rows if r["choice"] == row["choice"])
-            self.assertIn(f"\n  {row['name']:{longest}}  {row['summary']}", text)
+            said = f"{row['name']:{longest}}  {row['summary']} [{row['source']}]"
+            self.assertIn(" ".join(said.split()), flowing)
+            for param in row["params"]:
+                self.assertRegex(text, rf"(?m)^ {{{longest + 4}}}{param['name']} \(")
+
+    def test_width(self):
+        """Lines are broken at the width of the terminal, 80 columns in a pipe, never over 100; what goes
+        on stands below the text, right of every name."""
+        for listing in ("policies", "presets", "formats"):
+            for columns, most in ((None, 80), ("79", 79), ("100", 100), ("300", 100)):
+                env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+                env.update({"COLUMNS": columns} if columns else {})
+                lines = self.done(listing, env=env).stdout.splitlines()
+                with self.subTest(listing, columns=columns):
+                    self.assertLessEqual(max(map(len, lines)), most)
+                    self.assertGreater(max(map(len, lines)), most - 15)
+                    if listing != "policies":     # its columns begin choice by choice
+                        text = {"presets": 16, "formats": 15}[listing]
+                        for line in lines:
+                            self.assertRegex(line, rf"^(\S.{{{text - 2}}} | {{{text}}}( {{2}})?)\S")
 
     def test_presets(self):
         rows = {row["name"]: row for row in json.loads(self.done("presets", "--json").stdout)}
@@ -359,6 +404,7 @@ class WrongUse(Refused):
                             ("--prset", "--preset")):
             self.wrong("replay", "trace.jsonl", given, says=f"option {given}; the nearest is {near} ")
         self.wrong("replay", "trace.jsonl", "--colour", says=r"option --colour \(see")
+        self.wrong("help", "explian", says="unknown command 'explian'; the nearest is 'explain'")
         self.wrong("xyz", says=r"unknown command 'xyz' \(see")
 
     def test_options_of_later_versions(self):

@@ -139,6 +139,7 @@ static const struct wrong wrongs[] = {
     { "{\"block_size\": 16, \"block_size\": 16}", 1, 20, "is here twice" },
     { "{\n \"blocks\": 16}", 2, 2, "unknown key 'blocks'" },
     { "{\"kv.block_size\": 16}", 1, 2, "unknown key 'kv.block_size'" },
+    { "{\"num_block\": 16}", 1, 2, "recording; the nearest is 'num_blocks'" },
     { "{\"block_size\": \"16\"}", 1, 16, "block_size: \"16\" in quotes is text" },
     { "{\"block_size\": 0}", 1, 16, "block_size: 0 is below 1" },
     { "{\"block_size\": 1.5}", 1, 16, "'1.5' is not a whole number" },
@@ -192,7 +193,7 @@ START_TEST(an_unknown_preset_and_a_missing_file_are_named)
     fixture_write("x.config.json", whole);
     ck_assert_ptr_null(pkv_recording_load(fixture_path("x.config.json"), "vlm", &err));
     ck_assert_int_eq(err.code, PKV_ERR_INPUT);
-    ck_assert_ptr_nonnull(strstr(err.text, "preset: 'vlm' is not known; known: vllm"));
+    ck_assert_ptr_nonnull(strstr(err.text, "preset: 'vlm' is not known; the nearest is 'vllm'; known: vllm"));
     ck_assert_ptr_null(pkv_recording_load(fixture_path("y.config.json"), NULL, &err));
     ck_assert_str_eq(err.path, fixture_path("y.config.json"));
 }

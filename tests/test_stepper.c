@@ -206,6 +206,24 @@ START_TEST(a_wait_is_told_in_every_step_and_so_is_its_end)
 }
 END_TEST
 
+/* b wants 3 blocks and 2 are free: refused in step 0. a goes on to step 3 and nobody is looked at. */
+START_TEST(a_shut_queue_is_told_with_its_length)
+{
+    struct walk w;
+
+    begin_walk(&w, 4, false);
+    set_choice(&w, PKV_CHOICE_ON_BLOCKED, "latch");
+    ask(&w, "a", 0, 0, 3, 4);
+    ask(&w, "b", 0, 0, 5, 1);
+    walk(&w);
+    expect_has(&w, 0, "waits       b, first in line: blocks: its next chunk did not fit; needs 3\n");
+    expect_has(&w, 1, "waits       b, first in line: latch: nobody was looked at for 1 step after");
+    expect_has(&w, 3, "waits       b, first in line: latch: nobody was looked at for 3 steps after");
+    expect_has(&w, 4, "admitted    b with 5 tokens");
+    end_walk(&w);
+}
+END_TEST
+
 /* The only one running, and its third block is not there: it gives itself up. */
 START_TEST(who_gives_itself_up_is_told_so)
 {
@@ -552,6 +570,7 @@ int main(void)
     tcase_add_test(c, a_page_may_be_about_one_request);
     tcase_add_test(c, a_preemption_is_told_with_its_cost);
     tcase_add_test(c, a_wait_is_told_in_every_step_and_so_is_its_end);
+    tcase_add_test(c, a_shut_queue_is_told_with_its_length);
     tcase_add_test(c, who_gives_itself_up_is_told_so);
     tcase_add_test(c, what_a_run_reserves_is_marked);
     tcase_add_test(c, a_large_pool_has_several_blocks_a_cell);

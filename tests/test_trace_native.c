@@ -122,7 +122,7 @@ static const struct {
     const char *words;
 } wrong[] = {
     {"{" T I O ",\"colour\":1}", 51, "field 'colour' is unknown"},
-    {"{" T I "\"output_lenght\":1}", 33, "field 'output_lenght' is unknown"},
+    {"{" T I "\"output_lenght\":1}", 33, "field 'output_lenght' is unknown; the nearest is 'output_length'"},
     {"{" T I O "," O "}", 51, "field 'output_length' stands here a second time"},
     {"{" T I O ",\"output_tokens\":1}", 67, "output_tokens says the same as output_length"},
     {"{" T I O ",\"arrival_ms\":1}", 64, "arrival_ms says the same as timestamp"},

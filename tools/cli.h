@@ -89,6 +89,7 @@ struct cli_command {
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_num_commands;
 const struct cli_command *cli_find_command(const char *name);   /* NULL = none */
+enum cli_exit cli_unknown_command(const char *name);
 
 /* The words that are not options, [num]; borrowed from argv. */
 struct cli_args {
@@ -102,12 +103,6 @@ struct cli_args {
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
                struct cli_args *args);
 
-/* "; the nearest is 'word'" when one of the words [num] is near to text, else "". dashes: what
- * stands before a word instead of quotes. returns out. */
-#define CLI_SUGGESTION_SIZE 100u
-const char *cli_suggest(char out[CLI_SUGGESTION_SIZE], const char *text, const char *dashes,
-                        const char *const *words, size_t num);
-
 /* Print "file:line:column: sentence" on stderr; the exit status that this kind of error means. */
 enum cli_exit cli_report(const struct pkv_err *err);
 /* A sentence of the program on stderr; names in it are shown as pkv_text_visible() does. */
@@ -119,6 +114,11 @@ enum cli_exit cli_wrong_use(const struct cli_command *command, const char *fmt, 
 enum cli_exit cli_write(const char *text, size_t length);
 /* The same, and free the text. */
 enum cli_exit cli_print(struct pkv_text *text);
+
+/* Words of text and a newline, broken before `width`, the next lines from column `indent` on. `column`
+ * is where we are; unless that is `indent`, a blank comes first. An empty line parts paragraphs. */
+void cli_wrap(struct pkv_text *out, const char *text, unsigned indent, unsigned column,
+              unsigned width);
 
 /* Texts made from the tables. */
 void cli_help(struct pkv_text *out, const struct cli_command *command);

@@ -59,9 +59,9 @@ static int apply_batches(void *values, const char *arg, struct pkv_err *err)
 
 static const struct cli_option options[] = {
     {.name = "vary", .arg = "KEY=V1,V2", .fallback = "the scenario's vary:",
-     .help = "a key of the scenario and the values it takes; may be given many times, and then "
-             "stands for the whole of vary:; every combination is run, the first key changing "
-             "slowest", .kind = CLI_APPLY, .apply = apply_vary},
+     .help = "a key of the scenario and the values it takes; may be given many times. The scenario's "
+             "own vary: is then left aside, all of it. Every combination is run, the first key "
+             "changing slowest", .kind = CLI_APPLY, .apply = apply_vary},
     {.name = "seeds", .arg = "N", .fallback = "1", .help = "run each configuration N times on "
      "synthetic traffic, with seeds seed to seed + N - 1; figures are means with 95 % intervals",
      .kind = CLI_APPLY, .apply = apply_seeds},
@@ -253,12 +253,14 @@ const struct cli_command cli_compare = {
     .summary = "run the configurations of a grid and show them side by side",
     .description =
         "Runs a scenario once for each combination of the values in its section vary: (or of "
-        "--vary), on all processors and on the same traffic, and prints one table: every figure of "
-        "each configuration, its difference to the first one in %, and a * at the best. Below it "
-        "stands how many requests were better and worse off, from arrival to end, than the same "
-        "requests in the first configuration, and by how much in the median.\n\n"
+        "--vary, which replaces that section, all of it), on all processors and on the same traffic, "
+        "and prints one table: every figure of each configuration, its difference to the first one in "
+        "%, and a * at the best. Below it stands what the signs mean, and how many requests were "
+        "better and worse off, from arrival to end, than the same requests in the first "
+        "configuration, and by how much in the median.\n\n"
         "With --seeds each configuration runs several times on synthetic traffic, and figures are "
-        "means with 95 % intervals; a difference marked with ~ may be noise. A trace "
+        "means with 95 % intervals; a difference marked with ~ may be noise, and then it makes no best. "
+        "Nor is there a best where a worse one prints the same. A trace "
         "is one sample, and mean latencies get their intervals from its parts. The shares of the "
         "pool that were held and filled have no best: they say nothing by themselves.\n\n"
         "Where there are several tenants or priorities, each of the six largest has a table, and Jain's "

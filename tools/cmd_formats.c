@@ -30,7 +30,7 @@ static void write_text(struct pkv_text *out)
     size_t num;
     const struct pkv_trace_format *const *list = pkv_trace_format_list(&num);
     for (size_t i = 0; i < num; i++) {
-        cli_list_line(out, "", 13, list[i]->name, list[i]->summary, list[i]->source);
+        cli_list_item(out, 0, 13, list[i]->name, list[i]->summary, list[i]->source);
         pkv_text_fmt(out, "%15s%s\n", "", list[i]->example);
     }
 }

@@ -15,7 +15,7 @@ static enum cli_exit run(int argc, char **argv)
     }
     const struct cli_command *command = cli_find_command(args.words[0]);
     if (command == NULL)
-        return cli_wrong_use(NULL, "unknown command '%s'", args.words[0]);
+        return cli_unknown_command(args.words[0]);
     cli_help(&text, command);
     return cli_print(&text);
 }

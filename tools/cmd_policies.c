@@ -58,30 +58,29 @@ static void write_json(struct pkv_text *out)
     pkv_text_add(out, "\n]\n");
 }
 
-static void write_policy_line(struct pkv_text *out, int name_width,
-                              const struct pkv_policy_info *info)
+static void write_policy(struct pkv_text *out, unsigned name_width, const struct pkv_policy_info *info)
 {
-    struct pkv_text summary = {0};
-    pkv_text_add(&summary, info->summary);
+    cli_list_item(out, 2, name_width, info->name, info->summary, info->source);
     for (size_t i = 0; i < info->num_params; i++) {
+        const struct pkv_policy_param *p = &info->params[i];
+        struct pkv_text note = {0};
         char preset[32];
-        pkv_policy_param_write(&info->params[i], info->params[i].preset, preset, sizeof preset);
-        pkv_text_fmt(&summary, "; %s (%s): %s", info->params[i].name, preset,
-                     info->params[i].summary);
+        pkv_policy_param_write(p, p->preset, preset, sizeof preset);
+        pkv_text_fmt(&note, "%s (%s): %s", p->name, preset, p->summary);
+        cli_list_note(out, 2, name_width, note.text ? note.text : "");
+        out->failed |= note.failed;
+        pkv_text_free(&note);
     }
-    cli_list_line(out, "  ", name_width, info->name, summary.failed ? info->summary : summary.text,
-                  info->source);
-    pkv_text_free(&summary);
 }
 
 /* Of the longest word of a choice. */
-static int widest(const struct pkv_policy_info *const *list, size_t num)
+static unsigned widest(const struct pkv_policy_info *const *list, size_t num)
 {
     size_t width = 0;
     for (size_t i = 0; i < num; i++)
         if (strlen(list[i]->name) > width)
             width = strlen(list[i]->name);
-    return (int)width;
+    return (unsigned)width;
 }
 
 static void write_text(struct pkv_text *out)
@@ -89,9 +88,11 @@ static void write_text(struct pkv_text *out)
     for (enum pkv_choice choice = 0; choice < PKV_CHOICE_COUNT; choice++) {
         size_t num;
         const struct pkv_policy_info *const *list = pkv_policy_list(choice, &num);
-        pkv_text_fmt(out, "%s: %s\n", pkv_choice_name(choice), pkv_choice_summary(choice));
+        const char *name = pkv_choice_name(choice);
+        pkv_text_fmt(out, "%s:", name);
+        cli_list_rest(out, 2, (unsigned)strlen(name) + 1, pkv_choice_summary(choice));
         for (size_t i = 0; i < num; i++)
-            write_policy_line(out, widest(list, num), list[i]);
+            write_policy(out, widest(list, num), list[i]);
     }
 }
 

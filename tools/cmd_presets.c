@@ -43,9 +43,9 @@ static void write_text(struct pkv_text *out)
     size_t num;
     const struct pkv_preset *const *list = pkv_preset_list(&num);
     for (size_t i = 0; i < num; i++) {
-        cli_list_line(out, "", 14, list[i]->name, list[i]->summary, list[i]->source);
+        cli_list_item(out, 0, 14, list[i]->name, list[i]->summary, list[i]->source);
         if (list[i]->priority_note != NULL)
-            pkv_text_fmt(out, "%16s%s\n", "", list[i]->priority_note);
+            cli_list_note(out, 0, 14, list[i]->priority_note);
     }
 }
 

@@ -7,9 +7,8 @@
 
 #define WIDTH 80u
 
-/* Words of text from column `indent` on, broken before WIDTH; `column` is where we are. An empty
- * line parts paragraphs. */
-static void wrap(struct pkv_text *out, const char *text, unsigned indent, unsigned column)
+void cli_wrap(struct pkv_text *out, const char *text, unsigned indent, unsigned column,
+              unsigned width)
 {
     bool first = column == indent;
     while (*text != 0) {
@@ -20,7 +19,7 @@ static void wrap(struct pkv_text *out, const char *text, unsigned indent, unsign
             first = true;
         }
         size_t length = strcspn(text, " \n");
-        if (!first && column + 1 + length > WIDTH) {
+        if (!first && column + 1 + length > width) {
             pkv_text_fmt(out, "\n%*s", (int)indent, "");
             column = indent;
             first = true;
@@ -35,6 +34,11 @@ static void wrap(struct pkv_text *out, const char *text, unsigned indent, unsign
     pkv_text_add(out, "\n");
 }
 
+static void wrap(struct pkv_text *out, const char *text, unsigned indent)
+{
+    cli_wrap(out, text, indent, indent, WIDTH);
+}
+
 /* "  left   text", the text in its own column. */
 static void row(struct pkv_text *out, const char *left, unsigned indent, const char *text)
 {
@@ -44,7 +48,7 @@ static void row(struct pkv_text *out, const char *left, unsigned indent, const c
         pkv_text_fmt(out, "\n%*s", (int)indent, "");
     else
         pkv_text_fmt(out, "%*s", (int)(indent - length), "");
-    wrap(out, text, indent, indent);
+    wrap(out, text, indent);
 }
 
 static void option(struct pkv_text *out, const struct cli_option *o)
@@ -84,7 +88,7 @@ void cli_help(struct pkv_text *out, const struct cli_command *command)
     static const struct cli_option help = {
         .name = "help", .letter = 'h', .help = "print this text"};
     usage(out, command);
-    wrap(out, command->description, 0, 0);
+    wrap(out, command->description, 0);
     if (command->arguments[0].name != NULL)
         pkv_text_add(out, "\narguments:\n");
     for (const struct cli_argument *a = command->arguments; a->name != NULL; a++)
@@ -105,7 +109,7 @@ void cli_help_program(struct pkv_text *out)
 {
     pkv_text_add(out, "usage: pagedkv COMMAND [ARGUMENT]... [OPTION]...\n\n");
     wrap(out, "Replays LLM-serving traffic on an exact paged KV-cache pool and scheduler: free "
-              "blocks, waiting queue and preemptions at every step.", 0, 0);
+              "blocks, waiting queue and preemptions at every step.", 0);
     pkv_text_add(out, "\ncommands:\n");
     for (size_t i = 0; i < cli_num_commands; i++)
         row(out, cli_commands[i]->name, 14, cli_commands[i]->summary);

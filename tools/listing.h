@@ -16,9 +16,14 @@ struct cli_listing_options {
 
 /* "key": "text" */
 void cli_json_pair(struct pkv_text *out, const char *key, const char *text);
-/* name, summary and source in one line; name_width columns for the name. */
-void cli_list_line(struct pkv_text *out, const char *indent, int name_width, const char *name,
+/* Name, summary and source; name_width columns for the name. What is longer than a line of the terminal
+ * (80 columns where there is none, at most 100) goes on below the summary. */
+void cli_list_item(struct pkv_text *out, unsigned indent, unsigned name_width, const char *name,
                    const char *summary, const char *source);
+/* Words that follow what stands before `column`; further lines begin at `indent`. */
+void cli_list_rest(struct pkv_text *out, unsigned indent, unsigned column, const char *text);
+/* More about an item, below its summary. */
+void cli_list_note(struct pkv_text *out, unsigned indent, unsigned name_width, const char *note);
 
 /* Read the command line, then print what write_json or write_text makes. */
 enum cli_exit cli_list(const struct cli_command *command, int argc, char **argv,

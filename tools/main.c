@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli.h"
 #include "commands.h"
 #include "man.h"
@@ -68,17 +69,22 @@ static enum cli_exit show_completion(const char *shell)
     return cli_print(&text);
 }
 
-static enum cli_exit unknown(const char *word)
+enum cli_exit cli_unknown_command(const char *word)
 {
     const char *names[sizeof cli_commands / sizeof *cli_commands];
+    char hint[PKV_SUGGESTION_SIZE];
     for (size_t i = 0; i < cli_num_commands; i++)
         names[i] = cli_commands[i]->name;
+    return cli_wrong_use(NULL, "unknown command '%s'%s", word,
+                         pkv_suggest(hint, word, "", names, cli_num_commands));
+}
+
+static enum cli_exit unknown(const char *word)
+{
     if (word[0] == '-')
         return cli_wrong_use(NULL, "unknown option %s before the command; the program itself has "
                              "only --help and --version", word);
-    char hint[CLI_SUGGESTION_SIZE];
-    return cli_wrong_use(NULL, "unknown command '%s'%s", word,
-                         cli_suggest(hint, word, "", names, cli_num_commands));
+    return cli_unknown_command(word);
 }
 
 static enum cli_exit go(int argc, char **argv)

@@ -68,7 +68,9 @@ static const struct man_fact events[] = {
                       "sched_tokens in this step"},
     {"blocked", "the first in line was refused: limit, by the numbers of steps.csv; need_blocks, what "
                 "was asked for, watermark and reserve included; free_blocks; holders, who holds the "
-                "most: at most five pairs of id and number of blocks"},
+                "most: at most five pairs of id and number of blocks; while the queue is shut by a "
+                "latch, of whoever would be first, and refused_step, in which step and refused, by "
+                "whose refusal it was shut; without refused, that one is gone"},
     {"preempt", "for, the request that was short of blocks; freed_blocks; lost_tokens, computed "
                 "positions that were given up"},
     {"first_token", "nothing more"},
@@ -202,9 +204,11 @@ void man_files(struct pkv_text *out)
     man_line(out, "The scenario with every key written out; running it gives the same files.");
     man_facts(out, "COMPARE.CSV", "Of pagedkv compare: one row a configuration. Each figure is "
               "followed by NAME_diff_percent, the difference to configuration 1 (empty when that is 0 "
-              "and this is not), and NAME_best, 1 at the best ones. With --seeds figures and counts of "
-              "requests are means and sums over the seeds, and NAME_half95, half the 95 % interval, "
-              "NAME_diff and NAME_diff_half95, the mean difference seed by seed with its interval, "
+              "and this is not), and NAME_best, 1 at the best ones (several if they are equal; none if all "
+              "are, or if what tells the best from configuration 1 may be noise, or 1, being the best, "
+              "from another). With --seeds figures and counts of requests are means and sums over the "
+              "seeds, and NAME_half95, half the 95 % interval, NAME_diff and NAME_diff_half95, the mean "
+              "difference seed by seed with its interval, "
               "stand among them; with --batches mean latencies have such intervals, over stretches of "
               "time. compare.json has the same.", FACTS(compare));
     man_facts(out, "FAIRNESS.CSV", "Of pagedkv compare: one row for each configuration of each tenant, "

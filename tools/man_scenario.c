@@ -20,7 +20,8 @@ static const struct man_fact top[] = {
 
 static const struct man_fact grid[] = {
     {"vary", "{KEY: [VALUE, ...], ...}: dotted keys, each with the values that it takes in pagedkv "
-             "compare; a run leaves it aside"},
+             "compare; a run leaves it aside, and so does compare with --vary, which replaces this "
+             "section"},
 };
 
 static const struct man_fact scheduler[] = {

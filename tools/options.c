@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "cli.h"
 
@@ -73,9 +74,9 @@ static enum cli_exit unknown_option(const struct cli_command *command, const cha
     if (strncmp(given, "--", 2) != 0)
         return cli_wrong_use(command, "unknown option -%c", optopt);
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
-    char hint[CLI_SUGGESTION_SIZE];
+    char hint[PKV_SUGGESTION_SIZE];
     return cli_wrong_use(command, "unknown option --%s%s", word,
-                         cli_suggest(hint, word, "--", names, n));
+                         pkv_suggest(hint, word, "--", names, n));
 }
 
 static int set_count(uint64_t *out, const struct cli_option *o, const char *arg,

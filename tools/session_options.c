@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "session.h"
 
 /* The words of --files and the files they stand for. */
@@ -37,9 +38,9 @@ static int add_file(unsigned *files, const char *word, size_t length, struct pkv
     if (name[0] == 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--files: a name is empty; write steps, requests, "
                         "events, summary or scenario, parted by commas");
-    char hint[CLI_SUGGESTION_SIZE];
+    char hint[PKV_SUGGESTION_SIZE];
     return pkv_fail(err, PKV_ERR_INPUT, "--files: unknown file '%s'%s", name,
-                    cli_suggest(hint, name, "", file_words, NUM_FILES));
+                    pkv_suggest(hint, name, "", file_words, NUM_FILES));
 }
 
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err)

@@ -107,6 +107,11 @@ struct pkv_event {
     uint32_t retained_tokens;             /* so many of which the cache has now */
     struct pkv_holder holders[PKV_MAX_HOLDERS];   /* blocked: most blocks first, ties by row */
     size_t num_holders;
+    /* blocked, while the queue is shut (on_blocked: latch): by whose refusal, NULL = it is gone by now, and
+     * in which step that was. */
+    bool is_latched;
+    const struct pkv_request *refused;
+    uint64_t refused_step;
     const struct pkv_request *grower;     /* preempt: for whom */
     uint32_t freed_blocks, lost_tokens;   /* preempt, abort */
     enum pkv_request_status was;          /* abort */

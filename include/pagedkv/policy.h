@@ -114,7 +114,7 @@ enum pkv_admit_verdict {
 
 /* The key of a waiting request: smaller first, equal ones by arrival. An order that needs the whole
  * queue has rank() instead of key(): all keys at once, before every pass; who comes between two passes
- * stands behind those ranked. */
+ * stands behind those ranked. Both are also asked who would be first, where nobody is put anywhere. */
 struct pkv_order_ops {
     struct pkv_policy_info info;
     bool needs_every_step;   /* keys change while waiting: asked anew before every pass */
@@ -130,7 +130,7 @@ struct pkv_order_ops {
     /* Is num_waiting_hit of those waiting to be current in rank()? NULL = never. */
     bool (*needs_hits)(const void *state, const struct pkv_sched_view *view);
     /* Passes by which one may have missed more than another before it no longer matters how many, if
-     * nobody has more than so many tokens; 0 = they never matter. NULL = never. */
+     * nobody finds more than so many tokens; 0 = they never matter. NULL = never. */
     uint64_t (*far_behind)(const int64_t *params, uint32_t most_tokens);
     size_t state_size;
     size_t state_size_each;     /* more of it, zeroed, for each tenant, behind the rest */
@@ -143,7 +143,7 @@ struct pkv_order_ops {
     void (*left)(void *state, const struct pkv_request *r);
     /* What the state decides by, as one number, the same wherever its choices are. NULL = nothing that
      * changes while no token comes out. */
-    uint64_t (*fingerprint)(const void *state);
+    uint64_t (*fingerprint)(const void *state, const struct pkv_sched_view *view);
 };
 
 /* A pass over the waiting queue. pass is scratch of pass_size bytes owned by the scheduler. */

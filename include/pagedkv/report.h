@@ -239,12 +239,13 @@ size_t pkv_compare_num_runs(const struct pkv_compare *compare);
 bool pkv_compare_is_finished(const struct pkv_compare *compare);  /* all, with nothing unfinished */
 
 /* The table for people: every figure of each configuration, its difference to the first one in %,
- * the best marked with "*", and how many requests were better and worse. Over several seeds a figure
- * is the mean with its 95 % interval (Student's t), and a difference that lies within the interval of
- * the paired differences has a "~"; over batches mean latencies have such intervals. Only
- * configurations that came to their end can be best. Then tenants and priorities, where there are
- * several, and plots of up to five configurations. Latencies are in steps where all steps of all
- * configurations take the same time. */
+ * the best marked with "*" unless a worse one prints the same, what the signs mean, and how many requests
+ * were better and worse. Over several seeds a figure is the mean with its 95 % interval (Student's t),
+ * and a difference that lies within the interval of the paired differences has a "~"; over batches mean
+ * latencies have such intervals. Where that leaves it open whether the best is better than configuration
+ * 1 (or 1, being the best, than another) none is marked. Only configurations that came to their end can
+ * be best. Then tenants and priorities, where there are several, and plots of up to five configurations.
+ * Latencies are in steps where all steps of all configurations take the same time. */
 char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_report_style *style,
                        struct pkv_err *err);
 /* The same as JSON. */

@@ -161,6 +161,8 @@ struct pkv_request *pkv_waiting_any(const struct pkv_waiting *queue, size_t i); 
 /* New keys for all of them, numbered as pkv_waiting_any() gives them; those put to the front or behind all
  * keys stay there. O(num). */
 void pkv_waiting_set_keys(struct pkv_waiting *queue, const int64_t *keys);
+/* Who would be the head with those keys. O(num). */
+struct pkv_request *pkv_waiting_head_by(const struct pkv_waiting *queue, const int64_t *keys);
 /* All in the order in which they would be popped; out has room for num. O(n log n). */
 void pkv_waiting_list(const struct pkv_waiting *queue, struct pkv_request **out);
 

@@ -120,9 +120,13 @@ struct pkv_plan {
     uint64_t num_tokens, num_prefill_tokens, num_decodes, num_context_tokens;
     uint64_t num_recomputed_tokens, num_hit_tokens;
     enum pkv_limit limit;
-    struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none */
+    struct pkv_request_ref head;     /* refused, or not looked at; request NULL when none is known */
     uint64_t head_need_blocks;       /* what the admit policy asked for, all counted; 0 = not asked */
     uint32_t head_free_blocks;
+    bool is_latched;                 /* the queue was shut (on_blocked: latch), and is since then: */
+    struct pkv_request_ref refused;  /* who was refused; it may be gone by now */
+    uint64_t refused_number;         /* in the plan of that number */
+    uint64_t refused_need_blocks;
     bool changed_nothing;            /* nothing scheduled, nothing preempted */
     bool left_steady;                /* those who were steady are spelled out from this step on */
     /* written by commit: whose last token this was, in scheduling order */
@@ -154,6 +158,20 @@ uint32_t pkv_sched_abort(struct pkv_sched *sched, struct pkv_request *request);
  *   returns  0, or -1 with PKV_ERR_MEMORY */
 int pkv_sched_plan(struct pkv_sched *sched, struct pkv_plan **out, struct pkv_err *err);
 
+/* Who would be first in a pass now; nobody's place is changed. NULL = nobody waits.
+ *   cost     O(1), under an order whose keys change O(waiting log waiting) and the look-ups of a pass
+ *   returns  0, or -1 with PKV_ERR_MEMORY */
+int pkv_sched_find_first(struct pkv_sched *sched, struct pkv_request **out, struct pkv_err *err);
+
+/* Where nobody was looked at, an order whose keys change was not asked, and the plan has no head: put the
+ * one into it that would be first. Between plan and commit. */
+int pkv_sched_find_head(struct pkv_sched *sched, struct pkv_plan *plan, struct pkv_err *err);
+
+/* The plan changed nothing, and as nobody comes or goes, num_more like it would follow: whoever waits
+ * misses their passes as well. Between plan and commit; without it the step stands for itself alone.
+ *   cost     O(1) */
+void pkv_sched_repeat(struct pkv_sched *sched, const struct pkv_plan *plan, uint64_t num_more);
+
 /* The step's tokens come out, in the order of the plan's entries. Requests that have all of theirs
  * finish and give back their blocks; their records live until forgotten. */
 void pkv_sched_commit(struct pkv_sched *sched, struct pkv_plan *plan);
@@ -180,7 +198,7 @@ struct pkv_cache *pkv_sched_cache(struct pkv_sched *sched);
 size_t pkv_sched_num_running(const struct pkv_sched *sched);
 struct pkv_request *pkv_sched_running(const struct pkv_sched *sched, size_t i);
 size_t pkv_sched_num_waiting(const struct pkv_sched *sched);
-struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);
+struct pkv_request *pkv_sched_head(const struct pkv_sched *sched);   /* by the last pass; NULL = none */
 void pkv_sched_list_waiting(const struct pkv_sched *sched, struct pkv_request **out);
 uint64_t pkv_sched_num_preemptions(const struct pkv_sched *sched);
 

@@ -147,6 +147,11 @@ static int emit_blocked(struct pkv_engine *e, const struct pkv_plan *plan, struc
         event.need_blocks = pkv_cache_need(pkv_sched_cache(e->sched), &head->seq, NULL,
                                            head->seq.num_known_tokens);
     event.num_holders = engine_holders(e, event.holders);
+    if (plan->is_latched) {
+        event.is_latched = true;
+        event.refused = pkv_request_get(plan->refused);
+        event.refused_step = event.step - (plan->number - plan->refused_number);
+    }
     return emit_event(e, &event, err);
 }
 

@@ -31,6 +31,7 @@ const char *pkv_outcome_name(enum pkv_outcome outcome)
 struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, struct pkv_err *err)
 {
     PKV_ASSERT(config->num_sinks <= PKV_MAX_SINKS && config->stuck_steps > 0);
+    PKV_ASSERT(pkv_step_time_ns(&config->step_time, &(struct pkv_step_work){0}) > 0);
     struct pkv_engine *e = pkv_alloc(1, sizeof(*e), err);
     if (!e)
         return NULL;
@@ -40,8 +41,7 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     /* What admission and mix have learnt is in the state that is compared. */
     e->learns = p->order->needs_every_step || (p->order->observe && !p->order->fingerprint) ||
                 p->preempt->observe;
-    bool ages = p->order->far_behind && p->order->far_behind(p->params[PKV_CHOICE_ORDER], 1) > 0;
-    e->steps_matter = config->every_step || e->learns || ages ||
+    e->steps_matter = config->every_step || e->learns ||
                       (p->admit->observe && !p->admit->ignores_idle_steps) ||
                       (p->mix->observe && !p->mix->ignores_idle_steps);
     for (size_t i = 0; i < config->num_sinks; i++) {

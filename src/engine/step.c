@@ -5,11 +5,6 @@
 
 #include "engine/engine_private.h"
 
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint64_t evicted_before)
 {
     struct pkv_step_row *row = &e->row;
@@ -81,7 +76,17 @@ static int64_t next_event_ns(const struct pkv_engine *e)
     return next;
 }
 
-/* How long the step takes. One in which nothing changed stands for all up to the next event. */
+/* One in which nothing changed stands for all that would begin before the next event. */
+static int64_t stretch(struct pkv_engine *e, const struct pkv_plan *plan, int64_t dur,
+                       int64_t until_next)
+{
+    if (until_next <= dur)
+        return dur;
+    pkv_sched_repeat(e->sched, plan, (uint64_t)((until_next - 1) / dur));
+    return until_next;
+}
+
+/* How long the step takes. */
 static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
 {
     const struct pkv_step_work work = {
@@ -98,7 +103,7 @@ static int64_t duration(struct pkv_engine *e, const struct pkv_plan *plan)
         e->figures.outcome = PKV_OUTCOME_STUCK;
     if (!is_idle || next == PKV_NO_TIME || e->steps_matter)
         return dur;
-    return max_i64(dur, next - e->now_ns);
+    return stretch(e, plan, dur, next - e->now_ns);
 }
 
 static void livelock(struct pkv_engine *e, const struct pkv_plan_preemption *last)
@@ -269,7 +274,10 @@ int engine_step(struct pkv_engine *e, struct pkv_err *err)
     fill_waste(e, plan);
     count_plan(e, plan);
     e->row.dur_ns = duration(e, plan);
-    if (e->figures.outcome == PKV_OUTCOME_STUCK)
+    bool is_stuck = e->figures.outcome == PKV_OUTCOME_STUCK;
+    if ((e->wants_events || is_stuck) && pkv_sched_find_head(e->sched, plan, err) < 0)
+        return -1;
+    if (is_stuck)
         engine_diagnose_stuck(e, plan);
     if (watch_livelock(e, plan, err) < 0)
         return -1;

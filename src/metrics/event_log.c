@@ -41,7 +41,13 @@ static int blocked(struct pkv_out *out, struct pkv_text *scratch, const struct p
         pkv_out_char(out, ']');
     }
     pkv_out_char(out, ']');
-    return 0;
+    if (!e->is_latched)
+        return 0;
+    number(out, ",\"refused_step\":", e->refused_step);
+    const char *id = e->refused ? request_id(scratch, e->refused, err) : NULL;
+    if (id)
+        word(out, ",\"refused\":", id);
+    return e->refused && !id ? -1 : 0;
 }
 
 static int preemption(struct pkv_out *out, struct pkv_text *scratch, const struct pkv_event *e,

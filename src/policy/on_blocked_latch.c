@@ -4,7 +4,8 @@
  *
  * A refusal for the token budget or for want of a place shuts nothing. With nobody running there is
  * nobody who could leave, so nothing is shut then either. A pass is saved in every step; its price is
- * that what changes while nobody leaves, such as an estimate that falls, is not noticed.
+ * that what changes while nobody leaves, such as an estimate that falls, is not noticed. As there is no
+ * pass, nobody misses one (order: lpm with aging_tokens).
  *
  * After batch_is_full of SGLang's scheduler, which has further causes to set and to clear it.
  */

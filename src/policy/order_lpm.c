@@ -99,7 +99,7 @@ static void rank(const void *memory, const struct pkv_sched_view *view,
         put_sharers_last(state, waiting, num, scratch, out_keys);
 }
 
-/* No hit is as long as most_tokens. */
+/* By so many, the longest hit is less than what they count for. */
 static uint64_t far_behind(const int64_t *params, uint32_t most_tokens)
 {
     return params[AGING] > 0 ? most_tokens / (uint64_t)params[AGING] + 1 : 0;

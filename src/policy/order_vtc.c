@@ -92,17 +92,32 @@ static void observe(void *memory, const struct pkv_step_facts *facts)
                                      state->weights[OUTPUT] * facts->tenants[i].num_generated;
 }
 
-/* Counters by how far they are above the least. */
-static uint64_t fingerprint(const void *memory)
+static uint64_t counter_of(const struct state *state, const struct pkv_request *r)
+{
+    return state->tenants[r->tenant_number].counter;
+}
+
+/* Counters by how far they are above the least of those who wait, or run and may wait again. Of others
+ * nothing is asked any more, but what the tenant that left last has had may lift one. */
+static uint64_t fingerprint(const void *memory, const struct pkv_sched_view *view)
 {
     const struct state *state = memory;
-    uint64_t least = UINT64_MAX, hash = state->somebody_left ? 1 + (uint64_t)state->last_left : 0;
+    uint64_t least = UINT64_MAX, hash = 0;
     for (uint32_t i = 0; i < state->num_tenants; i++)
-        if (state->tenants[i].counter < least)
+        if (state->tenants[i].num_waiting > 0 && state->tenants[i].counter < least)
             least = state->tenants[i].counter;
+    for (size_t i = 0; i < view->num_running; i++)
+        if (counter_of(state, view->running[i]) < least)
+            least = counter_of(state, view->running[i]);
     for (uint32_t i = 0; i < state->num_tenants; i++)
-        hash = pkv_mix(hash, state->tenants[i].counter - least);
-    return hash;
+        if (state->tenants[i].num_waiting > 0)
+            hash = pkv_mix(pkv_mix(hash, i), state->tenants[i].counter - least);
+    for (size_t i = 0; i < view->num_running; i++)
+        hash = pkv_mix(hash, counter_of(state, view->running[i]) - least);
+    if (!state->somebody_left)
+        return hash;
+    uint64_t last = state->tenants[state->last_left].counter;
+    return pkv_mix(pkv_mix(hash, 1 + (uint64_t)state->last_left), last > least ? last - least : 0);
 }
 
 /* --- the queue, as if all were admitted one after another ------------------------------------ */

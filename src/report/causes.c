@@ -21,6 +21,14 @@ static int copy_text(struct pkv_text *to, const struct pkv_text *from, struct pk
     return to->failed ? fail_memory(err) : 0;
 }
 
+/* In the step of a finish nobody was looked at either. */
+void cause_opened(struct cause *c, const struct run_event *e)
+{
+    uint64_t end_step = e->step + (e->kind == PKV_EVENT_FINISH);
+    if (c->is_latched && c->num_latched_steps == 0 && end_step > c->refused_step)
+        c->num_latched_steps = end_step - c->refused_step - 1;
+}
+
 void cause_free(struct cause *c)
 {
     pkv_text_free(&c->names);
@@ -53,6 +61,12 @@ void heads_leave(struct heads *h, const char *id)
         }
 }
 
+void heads_opened(struct heads *h, const struct run_event *e)
+{
+    for (size_t i = 0; i < h->num; i++)
+        cause_opened(&h->items[i], e);
+}
+
 int heads_note(struct heads *h, const struct run_event *e, struct pkv_err *err)
 {
     heads_leave(h, e->id.text);
@@ -61,13 +75,17 @@ int heads_note(struct heads *h, const struct run_event *e, struct pkv_err *err)
     struct cause *c = &h->items[h->num++];
     *c = (struct cause){.time_ns = e->time_ns, .step = e->step, .need_blocks = e->need_blocks,
                         .free_blocks = e->free_blocks, .limit = (enum pkv_limit)e->limit,
-                        .num_holders = e->num_holders};
+                        .num_holders = e->num_holders, .is_latched = e->is_latched,
+                        .refused_step = e->refused_step};
     pkv_text_bytes(&c->names, e->id.text, e->id.length + 1);    /* with its NUL */
     for (size_t i = 0; i < e->num_holders; i++) {
         c->holders[i] = e->holders[i];
         c->holders[i].name += c->names.length;
     }
     pkv_text_bytes(&c->names, e->names.text, e->names.length);
+    c->refused = c->names.length;
+    pkv_text_bytes(&c->names, e->who.text, e->who.length);
+    pkv_text_bytes(&c->names, "", 1);
     if (!c->names.failed)
         return 0;
     cause_free(c);

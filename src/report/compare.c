@@ -208,25 +208,53 @@ static bool is_better(enum figure_better better, double a, double b)
     return better == BETTER_LOWER ? a < b : a > b;
 }
 
-/* The best ones, unless all that ended are the same. */
-static void mark_best(const struct pkv_compare *c, enum figure_better better, struct cell *cells)
+static bool is_finished(const struct pkv_compare *c, const struct cell *cells, size_t i)
+{
+    return cells[i].has && compare_is_whole(c, i);
+}
+
+/* Of those that ended; c->num = there is none. *out_differ: are some worse? */
+static size_t find_best(const struct pkv_compare *c, enum figure_better better,
+                        const struct cell *cells, bool *out_differ)
 {
     size_t best = c->num;
-    bool differ = false;
-    for (size_t i = 0; i < c->num && better != BETTER_NEITHER; i++) {
-        if (!cells[i].has || !compare_is_whole(c, i))
+    *out_differ = false;
+    for (size_t i = 0; i < c->num; i++) {
+        if (!is_finished(c, cells, i))
             continue;
         if (best == c->num) {
             best = i;
         } else if (is_better(better, cells[i].mean, cells[best].mean)) {
             best = i;
-            differ = true;
+            *out_differ = true;
         } else {
-            differ |= is_better(better, cells[best].mean, cells[i].mean);
+            *out_differ |= is_better(better, cells[best].mean, cells[i].mean);
         }
     }
-    for (size_t i = 0; i < c->num && differ; i++)
-        cells[i].best = cells[i].has && compare_is_whole(c, i) &&
+    return best;
+}
+
+/* Is what makes it the best perhaps noise? Differences are known to the first configuration alone: so
+ * the best one's own if it is another, and those of all others if it is the first. */
+static bool best_is_noise(const struct pkv_compare *c, const struct cell *cells, size_t best)
+{
+    if (best > 0)
+        return cells[best].within_noise;
+    for (size_t i = 1; i < c->num; i++)
+        if (is_finished(c, cells, i) && cells[i].within_noise)
+            return true;
+    return false;
+}
+
+/* The best ones, unless all that ended are the same, or may be. */
+static void mark_best(const struct pkv_compare *c, enum figure_better better, struct cell *cells)
+{
+    bool differ;
+    size_t best = better == BETTER_NEITHER ? c->num : find_best(c, better, cells, &differ);
+    if (best == c->num || !differ || best_is_noise(c, cells, best))
+        return;
+    for (size_t i = 0; i < c->num; i++)
+        cells[i].best = is_finished(c, cells, i) && !cells[i].within_noise &&
                         !is_better(better, cells[best].mean, cells[i].mean);
 }
 

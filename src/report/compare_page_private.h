@@ -18,7 +18,9 @@
 /* A cell as it is shown. */
 struct shown {
     char value[CELL_SIZE], diff[CELL_SIZE];
-    bool best;
+    size_t mean_length;      /* of value, its interval left aside */
+    bool tied;               /* a worse one that ended prints the same mean */
+    bool best;               /* and not tied */
 };
 struct column {
     char heading[CELL_SIZE];

@@ -60,12 +60,14 @@ static void show_value(struct shown *out, const struct pkv_compare *c, enum figu
         pkv_text_add(&t, "-");
     } else {
         add_amount(&t, c, unit, cell->mean);
+        out->mean_length = t.length;
         if (cell->has_half) {
             pkv_text_add(&t, " +-");
             add_amount(&t, c, unit, cell->half);
         }
     }
     keep_cell(out->value, &t, failed);
+    out->tied = false;
     out->best = cell->best;
 }
 
@@ -88,6 +90,22 @@ static void show_diff(struct shown *out, const struct cell *cell, bool *failed)
     if (cell->within_noise)
         pkv_text_add(&t, "~");
     keep_cell(out->diff, &t, failed);
+}
+
+/* What tells the best from a worse one is perhaps in digits that are not shown: then nothing shows
+ * it. Equal ones are all the best. */
+static void drop_ties(const struct pkv_compare *c, struct shown *cells)
+{
+    for (size_t i = 0; i < c->num; i++)
+        for (size_t other = 0; other < c->num && cells[i].best; other++) {
+            size_t length = cells[i].mean_length;
+            bool same = cells[other].mean_length == length &&
+                        memcmp(cells[other].value, cells[i].value, length) == 0;
+            cells[i].tied |= same && !cells[other].best &&
+                             compare_is_whole(c, other);
+        }
+    for (size_t i = 0; i < c->num; i++)
+        cells[i].best = cells[i].best && !cells[i].tied;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -117,6 +135,7 @@ int column_init(struct column *out, const struct pkv_compare *c, const struct fi
         out->value_width = larger(out->value_width, strlen(out->cells[i].value));
         out->diff_width = larger(out->diff_width, strlen(out->cells[i].diff));
     }
+    drop_ties(c, out->cells);
     return failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for the report") : 0;
 }
 

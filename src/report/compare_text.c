@@ -2,7 +2,8 @@
  * compare_text.c - a comparison as a table for people.
  *
  * Configurations are told by their numbers; which number is which stands above the table. What the
- * best is, and what may be noise, is said by signs, so it can be read without colour.
+ * best is, and what may be noise, is said by signs, so it can be read without colour; below the table
+ * stands what they mean.
  */
 #include "report/compare_page_private.h"
 
@@ -51,25 +52,43 @@ static void add_head(struct page *p, const struct pkv_compare *c)
         pkv_text_fmt(&t, ", seeds %llu to %llu", (unsigned long long)first->seed,
                      (unsigned long long)(first->seed + c->num_seeds - 1));
     page_item(p, "compared", t.text ? t.text : "");
-    page_item(p, "", "differences are to configuration 1; * is the best");
+    page_item(p, "", "differences are to configuration 1; signs are explained below the table");
     if (c->step_ns > 0) {
         pkv_text_clear(&t);
         pkv_text_add(&t, "latencies are counted in steps of ");
         add_time(&t, c->step_ns);
         page_item(p, "", t.text ? t.text : "");
     }
-    if (c->num_seeds > 1)
-        page_item(p, "", "means over seeds, +- half their 95 % interval (Student's t); a difference "
-                  "with ~ lies within the interval of the paired differences");
-    if (c->num_batches > 1)
-        page_item(p, "", "mean latencies: +- half the 95 % interval (Student's t) of the means over "
-                  "equal stretches of time; a difference with ~ lies within the interval of the paired "
-                  "differences");
-    if (!pkv_compare_is_finished(c))
-        page_item(p, "", "! did not come to its end; its figures are of what was done until then");
     p->text.failed |= t.failed;
     pkv_text_free(&t);
     pkv_text_add(&p->text, "\n");
+}
+
+static void add_sign(struct page *p, const char *sign, const char *meaning)
+{
+    pkv_text_fmt(&p->text, "%4s  ", sign);
+    page_wrap(p, NUMBER_WIDTH, meaning);
+}
+
+/* The signs that the table may have. */
+static void add_legend(struct page *p, const struct pkv_compare *c)
+{
+    pkv_text_add(&p->text, "\n");
+    if (compare_has_intervals(c)) {
+        add_sign(p, "*", "the best, or all that are; none where a worse one prints the same, or where ~ "
+                 "leaves it open whether configuration 1 is as good");
+        add_sign(p, "~", "may be noise: the 95 % interval of this difference to configuration 1 has 0 in "
+                 "it");
+        add_sign(p, "+-", c->num_seeds > 1
+                     ? "half the 95 % interval (Student's t) of a mean over seeds; that of a difference "
+                       "is taken seed by seed"
+                     : "half the 95 % interval (Student's t) of a mean latency, from the means over equal "
+                       "stretches of time; that of a difference is taken stretch by stretch");
+    } else {
+        add_sign(p, "*", "the best, or all that are; none where a worse one prints the same");
+    }
+    if (!pkv_compare_is_finished(c))
+        add_sign(p, "!", "did not come to its end; its figures are of what was done until then");
 }
 
 /* "120 by 1.2 s", or "120 by 12" steps. */
@@ -156,6 +175,7 @@ char *pkv_compare_text(const struct pkv_compare *compare, const struct pkv_repor
         add_head(&p, compare);
         add_values(&p, compare);
         page_panels(&p, compare, columns, num);
+        add_legend(&p, compare);
         add_pairs(&p, compare);
         status = page_groups(&p, compare, err);
     }

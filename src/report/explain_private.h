@@ -61,7 +61,7 @@ void run_rows_close(struct run_rows *rows);
 
 #define EVENT_NUMBERS(X)                                                                    \
     X(step) X(limit) X(need_blocks) X(free_blocks) X(hit_tokens) X(sched_tokens)            \
-    X(prompt_tokens) X(output_tokens) X(freed_blocks) X(lost_tokens)
+    X(prompt_tokens) X(output_tokens) X(freed_blocks) X(lost_tokens) X(refused_step)
 
 struct held { size_t name; uint64_t num_blocks; };    /* name: where it begins in the names */
 
@@ -71,7 +71,8 @@ struct run_event {
 #define PKV_FIELD(name) uint64_t name;
     EVENT_NUMBERS(PKV_FIELD)
 #undef PKV_FIELD
-    struct pkv_text id, who, names;                   /* owned; who: of "for", "reason" or "was" */
+    struct pkv_text id, who, names;                   /* owned; who: of "for", "reason", "was", "refused" */
+    bool is_latched;                                  /* it has a refused_step */
     struct held holders[PKV_MAX_HOLDERS];             /* of blocked, the most first */
     size_t num_holders;
 };
@@ -98,7 +99,13 @@ struct cause {
     struct pkv_text names;        /* owned; begins with who it is that waits */
     struct held holders[PKV_MAX_HOLDERS];
     size_t num_holders;
+    /* Behind a queue that was shut: by whose refusal, and for how many steps from the one after it. */
+    bool is_latched;
+    uint64_t refused_step, num_latched_steps;    /* 0 = it was not opened so far */
+    size_t refused;               /* where it begins in the names; an empty one = it had left */
 };
+/* Somebody leaves running: what was shut is opened. */
+void cause_opened(struct cause *c, const struct run_event *leaves);
 void cause_free(struct cause *c);
 int cause_copy(struct cause *to, const struct cause *from, struct pkv_err *err);
 
@@ -110,6 +117,7 @@ struct heads {
     size_t num;
 };
 int heads_note(struct heads *h, const struct run_event *blocked, struct pkv_err *err);
+void heads_opened(struct heads *h, const struct run_event *leaves);
 void heads_leave(struct heads *h, const char *id);
 const struct cause *heads_first(const struct heads *h);    /* NULL = none is known */
 void heads_free(struct heads *h);

@@ -267,6 +267,25 @@ static int on_own(struct watch *w, struct life *life, const struct run_events *e
 
 /* ---- all events ---- */
 
+/* Somebody leaves running, so that a queue that was shut is looked at again. */
+static void note_opened(struct watch *w, const struct run_event *e)
+{
+    const char *running = pkv_request_status_name(PKV_REQUEST_RUNNING);
+    if (e->kind != PKV_EVENT_FINISH && e->kind != PKV_EVENT_PREEMPT &&
+        (e->kind != PKV_EVENT_ABORT || !e->who.text || strcmp(e->who.text, running) != 0))
+        return;
+    heads_opened(&w->heads, e);
+    for (size_t i = 0; i < w->num; i++) {
+        struct wait *wait = w->lives[i].waiting;
+        for (size_t k = 0; wait && k < wait->num_own; k++)
+            cause_opened(&wait->own[k], e);
+        if (wait)
+            cause_opened(&wait->now, e);
+        if (wait)
+            cause_opened(&wait->longest, e);
+    }
+}
+
 /* What an event does to the line, whosoever it is. */
 static int note_line(struct watch *w, const struct run_event *e, struct pkv_err *err)
 {
@@ -303,6 +322,7 @@ static int feed_life(struct watch *w, struct life *life, const struct run_events
 static int feed(struct watch *w, const struct run_events *events, struct pkv_err *err)
 {
     const struct run_event *e = &events->event;
+    note_opened(w, e);
     for (size_t i = 0; i < w->num; i++) {
         struct life *life = &w->lives[i];
         if (!life->waiting || strcmp(life->row.id.text, e->id.text) == 0)

@@ -44,6 +44,11 @@ static void add_cause(struct pkv_text *t, const struct cause *c)
     word(t, "limit", pkv_limit_name(c->limit));
     count(t, "need_blocks", c->need_blocks);
     count(t, "free_blocks", c->free_blocks);
+    if (c->is_latched) {
+        count(t, "refused_step", c->refused_step);
+        word(t, "refused", tell_name_of(c, c->refused));
+        count(t, "latched_steps", c->num_latched_steps);
+    }
     key(t, "holders");
     for (size_t i = 0; i < c->num_holders; i++) {
         pkv_text_add(t, i == 0 ? "[[" : ", [");

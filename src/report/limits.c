@@ -50,8 +50,21 @@ static void add_gate_reason(struct pkv_text *t, const struct pkv_scenario *s)
     }
 }
 
+void add_latch_reason(struct pkv_text *t, const char *refused, uint64_t num_steps)
+{
+    const char *who = refused ? refused : "one that is gone";
+    pkv_text_add(t, "latch: nobody was looked at");
+    if (num_steps > 0) {
+        pkv_text_add(t, " for ");
+        add_counted(t, num_steps, "step");
+    }
+    pkv_text_add(t, " after ");
+    pkv_text_visible(t, who, strlen(who));
+    pkv_text_add(t, " was refused");
+}
+
 /* Nobody was looked at: the queue is shut, or the mix had only decodes run. */
-static void add_latch_reason(struct pkv_text *t, const struct pkv_scenario *s)
+static void add_unseen_reason(struct pkv_text *t, const struct pkv_scenario *s)
 {
     const struct pkv_policies *p = &s->sched.policies;
     bool decodes_alone = strcmp(p->mix->info.name, "decode_first") == 0 ||
@@ -90,7 +103,7 @@ void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv
         add_gate_reason(t, s);
         break;
     case PKV_LIMIT_LATCH:
-        add_latch_reason(t, s);
+        add_unseen_reason(t, s);
         break;
     case PKV_LIMIT_PREEMPTED:
         pkv_text_add(t, "preempted: running requests gave up blocks");

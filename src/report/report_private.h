@@ -68,6 +68,9 @@ void page_plot_counts(struct page *p, const char *title, const uint32_t *bins, s
 
 /* Why the first in line is not let in, in words: "blocks: its next chunk did not fit". */
 void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s);
+/* The queue is shut by a refusal. refused: who, in words, NULL = it has left; num_steps: for how long nobody
+ * has been looked at, 0 = that is not known. */
+void add_latch_reason(struct pkv_text *t, const char *refused, uint64_t num_steps);
 
 /* What kept the queue waiting, the largest share first, and what to try next. */
 void page_limits(struct page *p, const struct pkv_scenario *scenario,

@@ -139,7 +139,7 @@ static int take_member(struct run_events *e, struct pkv_json *j, const struct pk
         return take_word(e, j, &v->id, err);
     }
     if (pkv_json_text_is(key, "for") || pkv_json_text_is(key, "reason") ||
-        pkv_json_text_is(key, "was")) {
+        pkv_json_text_is(key, "was") || pkv_json_text_is(key, "refused")) {
         found->who = true;
         return take_word(e, j, &v->who, err);
     }
@@ -183,6 +183,7 @@ static int take_event(struct run_events *e, struct pkv_err *err)
     while ((more = pkv_json_next_member(&j, &key, err)) > 0)
         if (take_member(e, &j, &key, &found, err) < 0)
             return -1;
+    v->is_latched = found.numbers & BIT(refused_step);
     if (more < 0 || pkv_json_end(&j, err) < 0 || check_event(e, &found, err) < 0)
         return -1;
     e->num[v->kind]++;

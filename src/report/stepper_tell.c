@@ -183,15 +183,33 @@ static void tell_holders(struct tick *tick)
     }
 }
 
+static void tell_reason(struct tick *tick, const struct pkv_scenario *scenario,
+                        const struct pkv_plan *plan, const struct pkv_request *head)
+{
+    const struct pkv_request *refused = pkv_request_get(plan->refused);
+    struct pkv_text id = {0};
+    if (!plan->is_latched) {
+        add_limit_reason(&tick->words, plan->limit, scenario);
+        return;
+    }
+    if (refused)
+        tell_id(&id, refused);
+    add_latch_reason(&tick->words, refused == head ? "it" : id.text,
+                     plan->number - plan->refused_number);
+    tick->words.failed |= id.failed;
+    pkv_text_free(&id);
+}
+
 int tell_head(struct tick *tick, const struct pkv_scenario *scenario, struct pkv_sched *sched,
               const struct pkv_plan *plan, struct pkv_err *err)
 {
-    const struct pkv_request *head = pkv_request_get(plan->head);
+    struct pkv_request *head = pkv_request_get(plan->head);
     uint64_t need = plan->head_need_blocks;
     uint32_t num_free = plan->head_free_blocks;
     bool is_barred = plan->limit == PKV_LIMIT_PREEMPTED || plan->limit == PKV_LIMIT_LATCH;
     if (!head && is_barred) {   /* nobody was looked at */
-        head = pkv_sched_head(sched);
+        if (pkv_sched_find_first(sched, &head, err) < 0)
+            return -1;
         num_free = tick->num_free;
     }
     if (!head)
@@ -204,7 +222,7 @@ int tell_head(struct tick *tick, const struct pkv_scenario *scenario, struct pkv
     item.text = tick->words.length;
     tell_id(&tick->words, head);
     pkv_text_add(&tick->words, ", first in line: ");
-    add_limit_reason(&tick->words, plan->limit, scenario);
+    tell_reason(tick, scenario, plan, head);
     counted(&tick->words, "; needs ", need, "block");
     pkv_text_add(&tick->words, ", ");
     add_grouped(&tick->words, num_free);

@@ -46,9 +46,21 @@ static void tell_holders(struct pkv_text *t, const struct cause *c)
     }
 }
 
+static void tell_latch(struct pkv_text *t, const struct cause *c)
+{
+    const char *refused = tell_name_of(c, c->refused);
+    bool itself = strcmp(refused, c->names.text) == 0;
+    add_latch_reason(t, itself ? "it" : *refused ? refused : NULL, c->num_latched_steps);
+    if (c->num_latched_steps > 0)
+        pkv_text_add(t, ", until a running request left");
+}
+
 void tell_cause(struct pkv_text *t, const struct run_dir *run, const struct cause *c)
 {
-    add_limit_reason(t, c->limit, run->scenario);
+    if (c->is_latched)
+        tell_latch(t, c);
+    else
+        add_limit_reason(t, c->limit, run->scenario);
     pkv_text_add(t, " (");
     add_counted(t, c->need_blocks, "block");
     pkv_text_add(t, " needed, ");

@@ -101,19 +101,43 @@ struct pkv_request *pkv_waiting_any(const struct pkv_waiting *queue, size_t i)
     return owner(queue->heap.nodes[i]);
 }
 
+/* Where one stands whose key becomes this one. */
+static struct pkv_heap_node moved(const struct pkv_request *r, int64_t key)
+{
+    struct pkv_heap_node node = r->waiting_node;
+    if (pkv_waiting_has_place(r) || node.key[0] == key)
+        return node;
+    node.key[0] = key;
+    node.key[1] = r->arrival_order;
+    return node;
+}
+
 void pkv_waiting_set_keys(struct pkv_waiting *queue, const int64_t *keys)
 {
     bool changed = false;
     for (size_t i = 0; i < queue->heap.num; i++) {
         struct pkv_request *r = owner(queue->heap.nodes[i]);
-        if (pkv_waiting_has_place(r) || r->waiting_node.key[0] == keys[i])
-            continue;
-        r->waiting_node.key[0] = keys[i];
-        r->waiting_node.key[1] = r->arrival_order;
-        changed = true;
+        struct pkv_heap_node node = moved(r, keys[i]);
+        changed |= r->waiting_node.key[0] != node.key[0];
+        r->waiting_node = node;
     }
     if (changed)
         pkv_heap_rebuild(&queue->heap);
+}
+
+struct pkv_request *pkv_waiting_head_by(const struct pkv_waiting *queue, const int64_t *keys)
+{
+    struct pkv_request *head = NULL;
+    struct pkv_heap_node first = {0};
+    for (size_t i = 0; i < queue->heap.num; i++) {
+        struct pkv_request *r = owner(queue->heap.nodes[i]);
+        struct pkv_heap_node node = moved(r, keys[i]);
+        if (head && !pkv_heap_before(&node, &first))
+            continue;
+        head = r;
+        first = node;
+    }
+    return head;
 }
 
 static void sift(struct pkv_request **all, size_t index, size_t num)

@@ -11,8 +11,6 @@
 
 #include "scenario/scenario_private.h"
 
-#define NAME_SIZE 160u
-
 static int fail_pair(const struct given *former, const char *shown, const struct node *node,
                      struct pkv_err *err)
 {
@@ -193,21 +191,6 @@ static int give_param(struct loader *l, const char *name, const char *shown,
     return put(&l->params[i].given, &said, err);
 }
 
-static int fail_unknown(const char *name, const char *shown, const struct node *node,
-                        struct pkv_err *err)
-{
-    char section[NAME_SIZE] = "", known[400];
-    const char *dot = strrchr(name, '.');
-
-    if (dot && (size_t)(dot - name) < sizeof(section))
-        memcpy(section, name, (size_t)(dot - name));
-    section_list(section, known, sizeof(known));
-    if (!*known)
-        return node_fail_key(node, err, "unknown key '%.80s'", shown);
-    return node_fail_key(node, err, "unknown key '%.80s'; known%s%s: %s", shown,
-                         *section ? " in " : "", section, known);
-}
-
 int loader_give(struct loader *l, const char *name, const char *shown, const struct node *node,
                 enum layer layer, struct pkv_err *err)
 {
@@ -227,7 +210,7 @@ int loader_give(struct loader *l, const char *name, const char *shown, const str
     if (strncmp(name, scheduler, sizeof(scheduler) - 1) == 0 &&
         is_param(name + sizeof(scheduler) - 1))
         return give_param(l, kept + sizeof(scheduler) - 1, shown, node, layer, err);
-    return fail_unknown(name, shown, node, err);
+    return fail_unknown_key(name, shown, node, err);
 }
 
 int loader_give_map(struct loader *l, const char *prefix, const struct node *map,

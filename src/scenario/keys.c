@@ -79,6 +79,11 @@ const struct section *section_find(const char *name)
     return NULL;
 }
 
+const char *section_name(size_t i)
+{
+    return i < sizeof(sections) / sizeof(*sections) ? sections[i].name : NULL;
+}
+
 void section_list(const char *name, char *out, size_t size)
 {
     size_t prefix = *name ? strlen(name) + 1 : 0, used = 0;

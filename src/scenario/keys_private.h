@@ -312,6 +312,7 @@ struct section {
     bool is_whole;       /* giving the map anew replaces all that was said before */
 };
 const struct section *section_find(const char *name);   /* NULL = no such section */
+const char *section_name(size_t i);                     /* NULL = there are no more */
 
 /* "block_size, num_blocks, ..." of a section ("" = the top), into out; cut with "...". */
 void section_list(const char *name, char *out, size_t size);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "scenario/scenario_private.h"
 
@@ -53,6 +54,20 @@ static bool is_other_key(const char *name)
         if (strcmp(other_keys[i], name) == 0)
             return true;
     return false;
+}
+
+static int fail_unknown_setting(const struct node *node, struct pkv_err *err)
+{
+    struct pkv_nearest nearest;
+    char hint[PKV_SUGGESTION_SIZE];
+
+    pkv_nearest_begin(&nearest, node->key);
+    for (size_t i = 0; i < NUM_ENGINE_KEYS; i++)
+        pkv_nearest_offer(&nearest, engine_keys[i].name);
+    for (size_t i = 0; i < sizeof(other_keys) / sizeof(*other_keys); i++)
+        pkv_nearest_offer(&nearest, other_keys[i]);
+    return node_fail_key(node, err, "unknown key '%.80s' in the settings of a recording%s", node->key,
+                         pkv_nearest_say(&nearest, "", hint));
 }
 
 static int take_count(const struct node *map, const char *key, uint64_t min, uint64_t max,
@@ -106,7 +121,7 @@ static int read_trace(struct pkv_recording *r, const struct node *root, const ch
     for (const struct node *child = trace->children; child; child = child->next)
         if (strcmp(child->key, names[0]) != 0 && strcmp(child->key, names[1]) != 0 &&
             strcmp(child->key, names[2]) != 0 && strcmp(child->key, names[3]) != 0)
-            return node_fail_key(child, err, "trace: unknown key '%.60s'", child->key);
+            return fail_unknown_word("trace", child, names, 4, err);
     file.node = node_child(trace, "file");
     if (value_want_scalar(&file, "a path", err) < 0 ||
         take_count(trace, "rows", 1, INT64_MAX, &r->trace_rows, err) < 0 ||
@@ -160,8 +175,7 @@ static int give_settings(struct loader *l, const struct node *root, struct pkv_e
         const struct engine_key *key = find_engine_key(child->key);
 
         if (!key && !is_other_key(child->key))
-            return node_fail_key(child, err, "unknown key '%.80s' in the settings of a recording",
-                                 child->key);
+            return fail_unknown_setting(child, err);
         if (key && loader_give(l, key->meaning, key->name, child, LAYER_FILE, err) < 0)
             return -1;
     }

@@ -13,6 +13,8 @@
 #include "scenario/keys_private.h"
 #include "scenario/tree_private.h"
 
+#define NAME_SIZE 160u      /* of a key's dotted name */
+
 /* The later layer wins. */
 enum layer {
     LAYER_STANDARD,   /* nobody said it */
@@ -62,6 +64,13 @@ int loader_give_text(struct loader *l, const char *name, const char *text, const
  * the engine), for a recording that says so itself. */
 int loader_give_preset(struct loader *l, const struct pkv_preset *preset, bool choices,
                        enum layer layer, struct pkv_err *err);
+
+/* -1: no key has this dotted name. What was probably meant, and what there is. */
+int fail_unknown_key(const char *name, const char *shown, const struct node *node,
+                     struct pkv_err *err);
+/* The same for one in a map of few keys: the words [num]. */
+int fail_unknown_word(const char *shown, const struct node *node, const char *const *words, size_t num,
+                      struct pkv_err *err);
 
 /* The value that such a text is, not put anywhere. NULL with an error. */
 struct node *loader_text_node(struct loader *l, const char *name, const char *text,

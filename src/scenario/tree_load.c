@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/nearest.h"
 #include "scenario/tree_private.h"
 
 #define MAX_BYTES ((size_t)16 << 20)
@@ -47,7 +48,7 @@ int tree_load(struct forest *forest, const char *path, enum tree_format format,
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return pkv_fail_at(err, path, 0, 0, "cannot be opened: %s", strerror(errno));
+        return pkv_fail_open(err, path, errno);
     if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
         pkv_fail_at(err, path, 0, 0, "is a directory, not a file");
         goto out;

@@ -17,6 +17,7 @@ static int want_list(const struct value *v, const char *what, struct pkv_err *er
 /* One group of full attention. Its block size is read by the loader, which knows who said what. */
 int value_read_groups(const struct value *v, struct pkv_err *err)
 {
+    static const char *const known[] = { "type", "block_size" };
     const struct node *group;
     const struct node *type = NULL;
 
@@ -35,8 +36,7 @@ int value_read_groups(const struct value *v, struct pkv_err *err)
                          v->shown);
     for (const struct node *child = group->children; child; child = child->next)
         if (child != type && strcmp(child->key, "block_size") != 0)
-            return node_fail_key(child, err, "%s: unknown key '%.40s'; a group of full attention "
-                                 "has type and block_size", v->shown, child->key);
+            return fail_unknown_word(v->shown, child, known, 2, err);
     v->scenario->sched.groups[0].ops = &pkv_group_full;
     v->scenario->sched.num_groups = 1;
     return 0;
@@ -75,6 +75,7 @@ static int read_weight(const struct value *v, const struct node *node, double *o
 static int read_level(const struct value *v, const struct node *node, int64_t *out_priority,
                       double *out_weight, struct pkv_err *err)
 {
+    static const char *const known[] = { "priority", "weight" };
     const struct node *priority, *weight;
 
     *out_weight = 1;
@@ -82,8 +83,7 @@ static int read_level(const struct value *v, const struct node *node, int64_t *o
         return read_priority(v, node, out_priority, err);
     for (const struct node *child = node->children; child; child = child->next)
         if (strcmp(child->key, "priority") != 0 && strcmp(child->key, "weight") != 0)
-            return node_fail_key(child, err, "%s: unknown key '%.40s'; known: priority, weight",
-                                 v->shown, child->key);
+            return fail_unknown_word(v->shown, child, known, 2, err);
     priority = node_child(node, "priority");
     weight = node_child(node, "weight");
     if (!priority)

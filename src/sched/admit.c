@@ -243,6 +243,7 @@ static void shut(struct pkv_sched *s, const struct pkv_plan *plan, struct pkv_re
         .is_shut = true,
         .refused = pkv_request_ref(refused),
         .need_blocks = plan->head.request == refused ? plan->head_need_blocks : 0,
+        .number = plan->number,
         .num_running = s->num_running,
         .num_admissions = s->num_admissions,
     };
@@ -289,36 +290,38 @@ static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *
     return go_on < 0 ? -1 : 0;
 }
 
-/* Keys that change while waiting are asked anew before a pass. Those who were put to the front or to
- * the tail stay there. */
-static int reorder(struct pkv_sched *s, struct pkv_err *err)
+/* The first in line waits as it was refused, or behind one that was, or as the mix has it. */
+static void set_head(const struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *head)
 {
-    const struct pkv_order_ops *order = s->config.policies.order;
-    size_t num = pkv_waiting_num(s->waiting);
-    if (order->rank)
-        return sched_rank_waiting(s, err);
-    if (!order->needs_every_step)
-        return 0;
-    if (pkv_grow(&s->aside, &s->aside_capacity, num, sizeof(*s->aside), err) < 0)
-        return -1;
-    pkv_waiting_list(s->waiting, s->aside);
-    for (size_t i = 0; i < num; i++)
-        pkv_waiting_remove(s->waiting, s->aside[i]);
-    for (size_t i = 0; i < num; i++) {
-        struct pkv_request *r = s->aside[i];
-        if (pkv_waiting_has_place(r))
-            pkv_waiting_put_back(s->waiting, r);
-        else
-            pkv_waiting_put_again(s->waiting, r, sched_order_key(s, r));
-    }
-    return 0;
+    plan->head = pkv_request_ref(head);
+    plan->head_need_blocks =
+        pkv_request_get(plan->refused) == head ? plan->refused_need_blocks : 0;
+    plan->head_free_blocks = pkv_cache_num_free(s->cache);
 }
 
-/* Nobody is looked at: the first in line waits as it was refused, or behind one that was. */
-static void note_latch(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *head)
+void sched_pass_by(struct pkv_sched *s, struct pkv_plan *plan)
 {
-    uint64_t need = pkv_request_get(s->latch.refused) == head ? s->latch.need_blocks : 0;
-    note_limit(plan, head, PKV_LIMIT_LATCH, need, s->view.num_free_blocks);
+    plan->limit = PKV_LIMIT_LATCH;
+    if (s->latch.is_shut) {
+        plan->is_latched = true;
+        plan->refused = s->latch.refused;
+        plan->refused_number = s->latch.number;
+        plan->refused_need_blocks = s->latch.need_blocks;
+    }
+    if (!sched_asks_anew(s))
+        set_head(s, plan, pkv_waiting_head(s->waiting));
+}
+
+int pkv_sched_find_head(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
+{
+    struct pkv_request *head;
+    PKV_ASSERT(s->in_flight);
+    if (plan->limit != PKV_LIMIT_LATCH || plan->head.request)
+        return 0;
+    if (pkv_sched_find_first(s, &head, err) < 0)
+        return -1;
+    set_head(s, plan, head);
+    return 0;
 }
 
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
@@ -329,10 +332,13 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     if (!head)
         return 0;
     if (s->latch.is_shut) {
-        note_latch(s, plan, head);
+        sched_pass_by(s, plan);
         return 0;
     }
-    if (reorder(s, err) < 0 || sched_reserve_pass(s, s->num_running, err) < 0)
+    /* Those who were put to the front or to the tail stay there. */
+    if (sched_asks_anew(s) && sched_rank_waiting(s, err) < 0)
+        return -1;
+    if (sched_reserve_pass(s, s->num_running, err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {
         steady_refresh(s);

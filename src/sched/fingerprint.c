@@ -6,6 +6,8 @@
  * means that the same goes on for ever. What order, admission and mix have learnt is in it, and what
  * the latter two will be told of the step at hand; what a preempt policy has learnt is not.
  */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/mix.h"
 #include "sched/sched_private.h"
@@ -14,57 +16,69 @@
  * again while others wait gets ever further ahead of them: beyond this, how far no longer counts. */
 #define FAR_AHEAD 256
 
-static uint32_t least_preempted(const struct pkv_sched *s, struct pkv_request *const *waiting,
-                                size_t num)
+/* A count of one request that is compared with those of others. */
+struct standing { uint64_t count, row; };
+
+static int by_count(const void *a, const void *b)
 {
-    uint32_t least = UINT32_MAX;
-    for (size_t i = 0; i < s->num_running; i++)
-        least = s->running[i]->num_preemptions < least ? s->running[i]->num_preemptions : least;
-    for (size_t i = 0; i < num; i++)
-        least = waiting[i]->num_preemptions < least ? waiting[i]->num_preemptions : least;
-    return least;
+    const struct standing *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count < y->count ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Passes missed by the one that came last, and beyond how many more it no longer matters. */
-struct missed { uint64_t least, far_behind; };
-
-static struct missed missed_passes(const struct pkv_sched *s, struct pkv_request *const *waiting,
-                                   size_t num)
+/* How far each is above the next one below, the lowest above `from`. Across a gap of `far` it is
+ * decided how two compare, so that within what lies between such gaps all differences are told. */
+static uint64_t mix_gaps(uint64_t hash, struct standing *all, size_t num, uint64_t from, uint64_t far)
 {
-    const struct pkv_order_ops *order = s->config.policies.order;
-    const int64_t *params = s->config.policies.params[PKV_CHOICE_ORDER];
-    struct missed missed = {UINT64_MAX, 0};
-    uint32_t most_tokens = 0;
+    if (num > 1)
+        qsort(all, num, sizeof(*all), by_count);
+    for (size_t i = 0; i < num; i++) {
+        uint64_t gap = all[i].count - from;
+        hash = pkv_mix(pkv_mix(hash, all[i].row), gap < far ? gap : far);
+        from = all[i].count;
+    }
+    return hash;
+}
+
+static uint64_t mix_preemptions(const struct pkv_sched *s, uint64_t hash,
+                                struct pkv_request *const *waiting, size_t num,
+                                struct standing *scratch)
+{
+    uint64_t least = UINT64_MAX;
+    if (!s->config.policies.preempt->counts_preemptions)
+        return hash;
     for (size_t i = 0; i < num + s->num_running; i++) {
         const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
-        uint64_t passes = s->view.num_passes - r->waits_since_pass;
-        if (i < num && passes < missed.least)
-            missed.least = passes;
+        scratch[i] = (struct standing){r->num_preemptions, r->row};
+        least = r->num_preemptions < least ? r->num_preemptions : least;
+    }
+    return mix_gaps(hash, scratch, num + s->num_running, least, FAR_AHEAD);
+}
+
+/* Passes missed, beside one that would come into the queue now. */
+static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash,
+                           struct pkv_request *const *waiting, size_t num, struct standing *scratch)
+{
+    const struct pkv_order_ops *order = s->config.policies.order;
+    uint32_t most_tokens = 0;
+    if (!order->far_behind)
+        return hash;
+    for (size_t i = 0; i < num + s->num_running; i++) {
+        const struct pkv_request *r = i < num ? waiting[i] : s->running[i - num];
+        if (i < num)
+            scratch[i] = (struct standing){s->view.num_passes - r->waits_since_pass, r->row};
         if (r->seq.num_known_tokens > most_tokens)
             most_tokens = r->seq.num_known_tokens;
     }
-    if (order->far_behind)
-        missed.far_behind = order->far_behind(params, most_tokens);
-    return missed;
+    uint64_t far = order->far_behind(s->config.policies.params[PKV_CHOICE_ORDER], most_tokens);
+    return far > 0 ? mix_gaps(hash, scratch, num, 0, far) : hash;
 }
 
-static uint64_t mix_missed(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r,
-                           struct missed missed)
+static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r)
 {
-    uint64_t behind = s->view.num_passes - r->waits_since_pass - missed.least;
-    return pkv_mix(hash, behind < missed.far_behind ? behind : missed.far_behind);
-}
-
-static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const struct pkv_request *r,
-                            uint32_t least)
-{
-    const struct pkv_policies *p = &s->config.policies;
     bool overtakes = sched_counts_overtakes(s);   /* else a count decides nothing */
-    hash = pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
-    uint32_t ahead = r->num_preemptions - least;
-    if (!p->preempt->counts_preemptions)
-        return hash;
-    return pkv_mix(hash, ahead < FAR_AHEAD ? ahead : FAR_AHEAD);
+    return pkv_mix(pkv_mix(hash, r->row), overtakes ? r->num_overtakes : 0);
 }
 
 static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t num)
@@ -91,29 +105,30 @@ int pkv_sched_fingerprint(struct pkv_sched *s, uint64_t *out, struct pkv_err *er
     size_t num = pkv_waiting_num(s->waiting);
     struct pkv_request **waiting = pkv_alloc(num, sizeof(struct pkv_request *), err);
     const struct pkv_seq **seqs = pkv_alloc(s->num_running, sizeof(struct pkv_seq *), err);
+    struct standing *scratch = pkv_alloc(num + s->num_running, sizeof(*scratch), err);
     int result = -1;
-    if (!waiting || !seqs)
+    if (!waiting || !seqs || !scratch)
         goto out;
     steady_refresh(s);
+    sched_update_view(s);
     for (size_t i = 0; i < s->num_running; i++)
         seqs[i] = &s->running[i]->seq;
     if (pkv_cache_fingerprint(s->cache, seqs, s->num_running, out, err) < 0)
         goto out;
     pkv_waiting_list(s->waiting, waiting);
-    uint32_t least = least_preempted(s, waiting, num);
     for (size_t i = 0; i < s->num_running; i++)
-        *out = mix_request(s, *out, s->running[i], least);
-    struct missed missed = missed_passes(s, waiting, num);
-    for (size_t i = 0; i < num; i++) {
-        *out = pkv_mix(mix_request(s, *out, waiting[i], least), pkv_waiting_has_place(waiting[i]));
-        *out = mix_missed(s, *out, waiting[i], missed);
-    }
+        *out = mix_request(s, *out, s->running[i]);
+    for (size_t i = 0; i < num; i++)
+        *out = pkv_mix(mix_request(s, *out, waiting[i]), pkv_waiting_has_place(waiting[i]));
+    *out = mix_preemptions(s, *out, waiting, num, scratch);
+    *out = mix_missed(s, *out, waiting, num, scratch);
     if (s->config.policies.order->fingerprint)
-        *out = pkv_mix(*out, s->config.policies.order->fingerprint(s->order_state));
+        *out = pkv_mix(*out, s->config.policies.order->fingerprint(s->order_state, &s->view));
     *out = mix_learnt(s, pkv_mix(*out, s->latch.is_shut));
     result = 0;
 out:
     pkv_free(waiting);
     pkv_free(seqs);
+    pkv_free(scratch);
     return result;
 }

@@ -47,6 +47,7 @@ struct latch {
     bool is_shut;
     struct pkv_request_ref refused;
     uint64_t need_blocks;                 /* it was refused with */
+    uint64_t number;                      /* of that plan */
     size_t num_running;                   /* when it was shut */
     uint64_t num_admissions;
 };
@@ -83,6 +84,7 @@ struct pkv_sched {
     struct remembered remembered;
     struct latch latch;
     struct survivors survivors;
+    uint64_t num_passes_before;           /* when the plan at hand was begun */
     unsigned parts;                       /* of the turn that scheduled something in this step */
     struct pkv_sched_view view;
     uint64_t budget;                      /* tokens left in this step */
@@ -125,8 +127,10 @@ void steady_commit(struct pkv_sched *s, struct pkv_plan *plan);
 int steady_check(const struct pkv_sched *s, struct pkv_err *err);
 
 /* rank.c */
-/* Ask an order that ranks the whole queue for its keys, and put everybody where they say. */
+/* Ask an order that asks anew for all keys, and put everybody where they say. */
 int sched_rank_waiting(struct pkv_sched *s, struct pkv_err *err);
+/* Do keys change while waiting, so that the order is asked before each pass? */
+bool sched_asks_anew(const struct pkv_sched *s);
 /* Somebody came into the queue, or left it for good. */
 void sched_joined(struct pkv_sched *s, struct pkv_request *r);
 void sched_left(struct pkv_sched *s, const struct pkv_request *r);
@@ -140,6 +144,8 @@ void tenants_count(struct pkv_sched *s, const struct pkv_plan *plan);
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
+/* Nobody is looked at in this step. */
+void sched_pass_by(struct pkv_sched *s, struct pkv_plan *plan);
 void sched_update_view(struct pkv_sched *s);
 void sched_remove_running(struct pkv_sched *s, size_t index);
 /* Room for a pass over so many running requests. */

@@ -22,6 +22,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
     s->num_plans++;
     s->budget = s->max_budget;
     s->view.step = plan->number;
+    s->num_passes_before = s->view.num_passes;
     pkv_cache_clear_evicted(s->cache);
     sched_update_view(s);
     return plan;
@@ -59,9 +60,7 @@ static void settle_limit(struct pkv_sched *s, struct pkv_plan *plan, bool looked
         plan->head = (struct pkv_request_ref){0};
         plan->head_need_blocks = 0;
     } else if (!looked && pkv_waiting_head(s->waiting)) {
-        plan->limit = PKV_LIMIT_LATCH;   /* nobody was looked at */
-        plan->head = pkv_request_ref(pkv_waiting_head(s->waiting));
-        plan->head_free_blocks = pkv_cache_num_free(s->cache);
+        sched_pass_by(s, plan);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/nearest.h"
 
 int pkv_fields_find(const char *const *words, int num_words, const char *text, size_t length)
 {
@@ -18,17 +19,29 @@ int pkv_fields_find(const char *const *words, int num_words, const char *text, s
     return -1;
 }
 
+static int fail_unknown(const struct pkv_fields *f, const struct pkv_json_text *key,
+                        struct pkv_err *err)
+{
+    char shown[61], hint[PKV_SUGGESTION_SIZE];
+    struct pkv_nearest nearest;
+    snprintf(shown, sizeof shown, "%.*s", key->length > 60 ? 60 : (int)key->length, key->text);
+    pkv_nearest_begin(&nearest, shown);
+    for (int i = 0; i < f->num_words; i++)
+        if (f->allowed & PKV_FIELD_BIT(i))
+            pkv_nearest_offer(&nearest, f->words[i]);
+    return pkv_json_fail_at(&f->j, key->column, err, "field '%s' is unknown%s", shown,
+                            pkv_nearest_say(&nearest, "", hint));
+}
+
 int pkv_fields_next(struct pkv_fields *f, struct pkv_err *err)
 {
     struct pkv_json_text key;
     int more = pkv_json_next_member(&f->j, &key, err);
     if (more <= 0)
         return more;
-    int shown = key.length > 60 ? 60 : (int)key.length;
     f->at = pkv_fields_find(f->words, f->num_words, key.text, key.length);
     if (f->at < 0 || !(f->allowed & PKV_FIELD_BIT(f->at)))
-        return pkv_json_fail_at(&f->j, key.column, err, "field '%.*s' is unknown", shown,
-                                key.text);
+        return fail_unknown(f, &key, err);
     if (pkv_fields_has(f, f->at))
         return pkv_json_fail_at(&f->j, key.column, err, "field '%s' stands here a second time",
                                 f->words[f->at]);

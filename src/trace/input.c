@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/nearest.h"
 #include "trace/input_private.h"
 
 struct pkv_input {
@@ -114,7 +115,7 @@ static int open_file(struct pkv_input *in, struct pkv_err *err)
     struct stat info;
     in->fd = strcmp(in->path, "-") == 0 ? 0 : open(in->path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
-        return pkv_fail_at(err, in->path, 0, 0, "cannot be opened: %s", strerror(errno));
+        return pkv_fail_open(err, in->path, errno);
     if (fstat(in->fd, &info) == 0 && S_ISDIR(info.st_mode))
         return pkv_fail_at(err, in->path, 0, 0, "is a directory, not a file");
     return 0;

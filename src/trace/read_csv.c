@@ -323,7 +323,7 @@ const struct pkv_reader pkv_reader_vidur = {
 const struct pkv_reader pkv_reader_splitwise = {
     .info = {"splitwise", "CSV with arrival_timestamp (s), prompt_size, token_size",
              "splitwise-sim, generate_trace.py",
-             "request_id,...,arrival_timestamp,batch_size,prompt_size,token_size"},
+             "request_id,...,arrival_timestamp,...,prompt_size,token_size"},
     .has_header = true, .layout = &splitwise,
     .rate = rate, .begin = begin, .read = read_row,
 };

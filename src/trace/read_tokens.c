@@ -222,7 +222,7 @@ static int rate(const struct pkv_reader *reader, const struct pkv_field *keys, s
 const struct pkv_reader pkv_reader_tokens = {
     .info = {"tokens", "JSON lines: id, arrival_step, prompt as ranges of token ids, max_tokens",
              "loads recorded with a real scheduler",
-             "{\"id\": \"a\", \"arrival_step\": 1, \"prompt\": [[7, 3]], \"max_tokens\": 2}"},
+             "{\"id\": \"a\", \"arrival_step\": 1, \"prompt\": [[7, 3]], ...}"},
     .rate = rate, .read = read_tokens,
 };
 const struct pkv_reader pkv_reader_joined = {

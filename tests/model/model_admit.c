@@ -321,8 +321,10 @@ void model_admit(struct model *m, uint32_t *budget)
         DL_DELETE(m->waiting, w.aside[i]);
         model_put_front(m, w.aside[i]);
     }
-    for (struct model_request *r = m->waiting; r != NULL; r = r->next)
-        r->num_missed++;
+    if (!is_shut && num > 0) {
+        m->num_passes++;
+        model_miss(m, 1);
+    }
     free(c.hit);
     free(w.refused);
     free(w.aside);

@@ -69,6 +69,7 @@ struct model {
     size_t num_evicted;
     uint32_t free_sched;
     uint64_t num_generated;
+    int64_t num_passes;              /* over a queue that was not shut */
     enum pkv_limit limit;
     struct model_row row;
     char *line;                      /* owned */
@@ -124,6 +125,8 @@ void model_rank(struct model *m);
 struct model_tenant *model_tenant(struct model *m, const char *name);
 /* r is about to come into the queue. */
 void model_comes(struct model *m, struct model_request *r);
+/* So many passes leave all who wait waiting. */
+void model_miss(struct model *m, int64_t num_passes);
 
 /* model_log.c */
 void model_write_line(struct model *m);

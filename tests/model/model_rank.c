@@ -146,6 +146,12 @@ static bool has_waiting(const struct model *m, const struct model_tenant *tenant
     return false;
 }
 
+void model_miss(struct model *m, int64_t num_passes)
+{
+    for (struct model_request *r = m->waiting; r != NULL; r = r->next)
+        r->num_missed += num_passes;
+}
+
 void model_comes(struct model *m, struct model_request *r)
 {
     int64_t least = INT64_MAX;

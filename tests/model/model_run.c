@@ -244,13 +244,15 @@ static bool is_idle(const struct model *m)
            (m->waiting != NULL || m->running != NULL);
 }
 
-static int64_t stretched(const struct model *m, int64_t dur)
+/* The steps that the row stands for are gone through for their passes. */
+static int64_t stretched(struct model *m, int64_t dur)
 {
     int64_t next = next_event(m);
-    bool ages = m->config.order == MODEL_ORDER_LPM && m->config.aging_tokens > 0;
 
-    if (m->config.every_step || ages || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
+    if (m->config.every_step || !is_idle(m) || next == PKV_NO_TIME || next - m->now < dur)
         return dur;
+    for (int64_t begin = m->now + dur; begin < next; begin += dur)
+        model_miss(m, m->num_passes);
     return next - m->now;
 }
 
@@ -314,6 +316,7 @@ static void begin_step(struct model *m)
     memset(&m->row, 0, sizeof m->row);
     m->num_entries = m->num_preempted = m->num_aborted = m->num_finished = m->num_evicted = 0;
     m->num_generated = 0;
+    m->num_passes = 0;
 }
 
 bool model_next(struct model *m)
