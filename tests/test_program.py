@@ -178,7 +178,7 @@ class Help(ProgramCase):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
         self.assertEqual([key for key in facts["SUMMARY.JSON"]
-                          if key not in ("waste", "speculation", "whole")],
+                          if key not in ("waste", "speculation", "whole", "sessions")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
@@ -614,8 +614,10 @@ class WrongInput(Refused):
         self.trace(b"PK\3\4rest of it", " is packed with zip, which is not read")
 
     def test_unknown_key(self):
-        """What is offered is what this version has."""
-        self.scenario(SCENARIO + "  colour: 1\n", r"10:3: (?!.*sessions).*known in traffic: trace, ")
+        """The keys of the section are offered."""
+        self.scenario(SCENARIO + "  colour: 1\n", r"10:3: .*known in traffic: trace, ")
+        self.scenario(SCENARIO.replace("num_blocks: 8", "num_blocks: 8\n  colour: 1"),
+                      r"5:3: .*known in kv: block_size, ")
 
     def test_forbidden_output(self):
         if os.geteuid() != 0:

@@ -294,7 +294,8 @@ static const struct wrong wrongs[] = {
     { MINIMAL "vary: {horizon: [1]}\n", 3, 18, "'1' has no unit" },
     { MINIMAL "vary: {vary: [1]}\n", 3, 8, "a grid cannot be varied" },
     { MINIMAL "vary: {kv: [1]}\n", 3, 13, "kv: keys belong here" },
-    { SYNTHETIC "  sessions: {turns: 3}\n", 6, 3, "traffic.sessions: is not in this version" },
+    { SYNTHETIC "  sessions: {turns: 3}\n", 6, 21,
+      "traffic.sessions.turn_tokens.law is missing; traffic.sessions.turns asks for it" },
 };
 #define NUM_WRONGS ((int)(sizeof(wrongs) / sizeof(*wrongs)))
 

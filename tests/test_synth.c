@@ -405,9 +405,105 @@ START_TEST(arrivals_beyond_time)
 }
 END_TEST
 
+/* Everything at once: a tree of prefixes, tenants, conversations. */
+static struct pkv_synth_config full_config(void)
+{
+    static const struct pkv_synth_tenant tenants[] = {
+        {.name = "a", .weight = 3, .has_priority = true, .priority = 5}, {.name = "b", .weight = 1},
+        {.name = "never", .weight = 0},
+    };
+    struct pkv_synth_config config = base_config();
+    config.prefix_depth = 2;
+    config.tenants = tenants;
+    config.num_tenants = 3;
+    config.session_share = 1;
+    config.turns = uniform_to(1, 4);
+    config.turn_tokens = uniform_to(1, 9);
+    config.max_context_tokens = 400;
+    return config;
+}
+
+/* Tenants by weight, each with its priority; a conversation keeps them. */
+START_TEST(conversations)
+{
+    struct pkv_synth_config config = full_config();
+    size_t num_a = 0, num_talks = 0;
+    struct pkv_synth *synth = pkv_synth_create(&config, NULL);
+    struct pkv_source source = pkv_synth_source(synth);
+    struct pkv_request_spec spec, former = {.is_last = true};
+    ck_assert(source.has_followers);
+    while (source.next(source.ctx, &spec, NULL) > 0) {
+        bool is_a = strcmp(spec.tenant, "a") == 0;
+        ck_assert(is_a ? spec.priority == 5 : spec.priority == -1 || spec.priority == 7);
+        ck_assert(is_a || strcmp(spec.tenant, "b") == 0);
+        ck_assert(spec.follows == (former.session && !former.is_last));
+        if (spec.follows) {
+            uint32_t before = former.num_prompt_tokens + former.num_output_tokens;
+            ck_assert_uint_lt(before, 400);
+            ck_assert_uint_eq(spec.content.prompt[0].origin, pkv_origin(PKV_ORIGIN_PREV, 0));
+            ck_assert_uint_eq(spec.content.prompt[0].count, before);
+            ck_assert_uint_le(spec.num_prompt_tokens - before, 9);
+            ck_assert_uint_eq(spec.turn, former.turn + 1);
+            ck_assert_str_eq(spec.tenant, former.tenant);
+            ck_assert_int_eq(spec.priority, former.priority);
+            ck_assert_int_eq(spec.arrival_ns, former.arrival_ns);
+        } else {
+            num_talks++;
+            num_a += is_a;
+            ck_assert_uint_le(spec.turn, 1);
+        }
+        ck_assert(!spec.session || spec.is_last || spec.turn < 4);
+        former = spec;
+    }
+    ck_assert_uint_eq(former.row, config.num_requests - 1);
+    ck_assert(!former.session || former.is_last);
+    /* Three of four; the deviation is below 16 where there are fewer than 1,400. */
+    ck_assert_uint_lt(num_talks, 1400);
+    ck_assert_double_eq_tol((double)num_a, 0.75 * (double)num_talks, 80);
+    pkv_synth_destroy(synth);
+}
+END_TEST
+
+static const char *const rows =
+    "{\"timestamp\":0,\"input_length\":1500,\"output_length\":1,\"hash_ids\":[1,2,3],\"tenant\":\"a\"}\n"
+    "{\"timestamp\":4,\"input_length\":1100,\"output_length\":1,\"hash_ids\":[1,2,4],\"tenant\":\"b\"}\n"
+    "{\"timestamp\":9,\"input_length\":900,\"output_length\":2,\"hash_ids\":[1,5]}\n";
+
+static int remake(struct pkv_err *err)
+{
+    const struct pkv_trace_options options = {.keep_texts = true};
+    const struct pkv_remake_config config = {.rate = 1, .prefix_length = 1, .roots = 2,
+                                             .num_requests = 7};
+    struct pkv_trace *trace = pkv_trace_open_memory("rows", rows, strlen(rows), &options, err);
+    struct pkv_remake *made = trace ? pkv_remake_create(trace, &config, err) : NULL;
+    struct pkv_request_spec spec;
+    int more = made ? 1 : -1;
+    while (more > 0) {
+        struct pkv_source source = pkv_remake_source(made);
+        more = source.next(source.ctx, &spec, err);
+    }
+    pkv_remake_destroy(made);
+    pkv_trace_close(trace);
+    return more;
+}
+
+START_TEST(memory_runs_out_for_a_trace_made_after_another)
+{
+    int result = -1;
+    for (uint64_t n = 1; result < 0; n++) {
+        struct pkv_err err = {0};
+        ck_assert_uint_lt(n, 200);
+        pkv_alloc_fail_at(n, 1);
+        result = remake(&err);
+        pkv_alloc_fail_at(0, 0);
+        ck_assert_int_eq(err.code, result == 0 ? PKV_ERR_NONE : PKV_ERR_MEMORY);
+    }
+}
+END_TEST
+
 START_TEST(memory_runs_out)
 {
-    struct pkv_synth_config config = base_config();
+    struct pkv_synth_config config = full_config();
     struct pkv_synth *synth = NULL;
     for (uint64_t n = 1; !synth; n++) {
         struct pkv_err err = {0};
@@ -445,7 +541,9 @@ int main(void)
     tcase_add_test(c, same_seed_same_bytes);
     tcase_add_loop_test(c, wrong_config, 0, NUM(wrong));
     tcase_add_test(c, arrivals_beyond_time);
+    tcase_add_test(c, conversations);
     tcase_add_test(c, memory_runs_out);
+    tcase_add_test(c, memory_runs_out_for_a_trace_made_after_another);
     tcase_add_test(c, laws_have_names);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);

@@ -30,7 +30,7 @@ static int measure(const struct row *rows, size_t num, const struct pkv_waste_co
                    struct pkv_waste *out, struct pkv_err *err)
 {
     struct rows ctx = { rows, num, 0 };
-    const struct pkv_source source = { next, &ctx };
+    const struct pkv_source source = { .next = next, .ctx = &ctx };
 
     return pkv_waste_measure(&source, config, out, err);
 }

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "commands.h"
 #include "terminal.h"
+#include "trace_file.h"
 #include "trace_options.h"
 
 #define NS_PER_MS 1000000
@@ -86,13 +87,6 @@ static enum cli_exit show_info(const char *path, const struct values *v)
 
 /* --- convert --------------------------------------------------------------------------------- */
 
-static int put(void *ctx, const char *bytes, size_t length, struct pkv_err *err)
-{
-    struct pkv_out *out = ctx;
-    pkv_out_bytes(out, bytes, length);
-    return pkv_out_check(out, err);
-}
-
 static int copy_rows(struct pkv_trace *trace, struct pkv_trace_writer *writer,
                      struct pkv_err *err)
 {
@@ -137,7 +131,7 @@ static int write_trace(struct pkv_trace *trace, const struct values *v, struct p
         .format = v->to,
         .hash_block_size = (uint32_t)v->block_size,
         .from_block_size = pkv_trace_options(trace)->hash_block_size,
-        .put = put,
+        .put = cli_trace_put,
         .ctx = out,
     };
     struct pkv_trace_writer *writer = pkv_trace_writer_create(&config, err);

@@ -15,6 +15,8 @@ extern const struct cli_command cli_diff;
 extern const struct cli_command cli_waste;
 extern const struct cli_command cli_size;
 extern const struct cli_command cli_trace;
+extern const struct cli_command cli_gen;
+extern const struct cli_command cli_synth;
 extern const struct cli_command cli_explain;
 extern const struct cli_command cli_policies;
 extern const struct cli_command cli_presets;

@@ -61,7 +61,9 @@ static const struct man_fact requests[] = {
 
 static const struct man_fact events[] = {
     {"time_ns, step, kind, id", "in every line: when, in which step, what, and to whom"},
-    {"arrive", "prompt_tokens; output_tokens, the number that it will produce"},
+    {"arrive", "prompt_tokens; output_tokens, the number that it will produce; of one that follows another "
+               "of its session also former_tokens, how much of its prompt was said before, and "
+               "retained_tokens, how much of that is cached now"},
     {"reject", "reason"},
     {"admit, resume", "need_blocks, which it took; free_blocks, which there were; hit_tokens; "
                       "sched_tokens in this step"},
@@ -99,6 +101,8 @@ static const struct man_fact summary[] = {
                    "e2e (arrival to last token), queue (arrival to first admission), each with "
                    "count, sum_ns, mean, p50, p90, p95, p99, max"},
     {"throughput", "requests_per_s, output_tokens_per_s"},
+    {"sessions", "only where requests followed others: turns, how many; former_tokens, what had been said "
+                 "before them; retained_tokens, what of that was still cached when they came"},
     {"goodput", "requests within the targets, requests_per_s, output_tokens_per_s; only with targets"},
     {"limit_frac", "share of time by limit, by names: idle 0, nothing 1, blocks 2, token budget 3, "
                    "sequences 4, gate 5, latch 6, preempted 7"},

@@ -98,13 +98,29 @@ static const struct man_fact traffic[] = {
     {"limit", "only the first rows, at least 1; left out: all"},
     {"speedup", "divide times of arrival, abort and deadline by it; 1"},
     {"requests", "synthetic traffic: how many; excludes trace"},
-    {"arrivals", "{law, rate_per_s}: constant, poisson, or at_once, which has no rate"},
+    {"arrivals", "{law, rate_per_s, ...}: constant, poisson; gamma and weibull (cv of the gaps); bursts (on, "
+                 "off: how long on average, poisson while on); diurnal (period, amplitude: the rate "
+                 "swings as a sine); spike (at, for, factor: the rate within). Without a rate: at_once; "
+                 "closed_loop (concurrency, delay: whoever ends is followed by the next)"},
     {"prompt_tokens", "a number, or {law, ...}: constant (value), uniform (min, max), lognormal (mean, "
-                      "cv), empirical (trace: lengths are drawn from its rows); min and max cut"},
-    {"output_tokens", "the same; 0 is allowed"},
-    {"prefixes", "{num, tokens, share}: so many texts, so long, begin this share of the prompts"},
+                      "cv), gamma (the same), zipf (exponent, min, max), pareto_lognormal (mean, cv; "
+                      "tail_share, tail_alpha, tail_min: so many are of the tail), empirical (trace: "
+                      "lengths are drawn from its rows); min and max cut"},
+    {"output_tokens", "the same; 0 is allowed. joint: that of the row that the empirical prompt is of"},
+    {"max_tokens_ratio", "a number, or {law, ...}: max_tokens is the output times it, and never below the "
+                         "output. Laws: constant (value), uniform (min, max), exponential (mean), "
+                         "lognormal, gamma and weibull (mean, cv); min and max cut; none"},
+    {"prefixes", "{num, tokens, share}: so many texts, so long, begin this share of the prompts; zipf: the "
+                 "kth with a weight of k^-zipf; depth: each text goes on in num ways, and so on"},
+    {"sessions", "{turns, turn_tokens, delay_ms, share, max_context_tokens}: this share of the arrivals "
+                 "begins a conversation of so many requests (a length), each later one delay_ms (a law "
+                 "as for max_tokens_ratio) after the end of the former; its prompt is all that was said, "
+                 "and turn_tokens more (a length). None follows once the context has reached "
+                 "max_context_tokens; 0 is no end"},
     {"priorities", "[{priority, weight}, ...]: drawn by weight"},
-    {"aborts", "{share, min, max}: this share is cancelled, min to max after arrival"},
+    {"tenants", "[{name, weight, priority}, ...]: drawn by weight; one with a priority has that"},
+    {"aborts", "{share, min, max}: this share is cancelled, min to max after arrival; or after_ms: a law as "
+               "for max_tokens_ratio"},
     {"seed", "of everything that is drawn; 1"},
 };
 

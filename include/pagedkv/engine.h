@@ -40,9 +40,12 @@ extern "C" {
 /* Where requests come from. */
 struct pkv_source {
     /* 1 and a row, 0 at the end, -1 with an error. Rows come in time order, numbered from 0; what
-     * the spec points to lives until the next call. */
+     * the spec points to lives until the next call. Rows that follow others are read ahead, and kept
+     * until these have ended in whatever way; then PKV_ORIGIN_PREV in their prompts is replaced by
+     * what these said, prompt and answer as far as it came. See engine/sessions.h. */
     int (*next)(void *ctx, struct pkv_request_spec *out, struct pkv_err *err);
     void *ctx;
+    bool has_followers;   /* some row may follow another; false = sessions are but names */
 };
 
 /* The columns of steps.csv, in their order. Counts are taken right after scheduling, but for
@@ -111,6 +114,9 @@ struct pkv_event {
     uint64_t need_blocks;                 /* admit, resume, blocked */
     uint32_t free_blocks;                 /* the same */
     uint32_t hit_tokens, sched_tokens;    /* admit, resume */
+    bool follows;                         /* arrive: it came after another of its session, and of its */
+    uint32_t former_tokens;               /* prompt so many are what came before in that session, */
+    uint32_t retained_tokens;             /* so many of which the cache has now */
     struct pkv_holder holders[PKV_MAX_HOLDERS];   /* blocked: most blocks first, ties by row */
     size_t num_holders;
     /* blocked, while the queue is shut (on_blocked: latch): by whose refusal, NULL = it is gone by now, and
@@ -196,6 +202,9 @@ struct pkv_engine_figures {
     int64_t link_busy_ns;
     uint32_t peak_host_blocks;
     uint64_t swap_block_bytes;            /* 0 = there is no host */
+    /* Turns: requests that followed another of their session; of their prompts what came before in
+     * it, and what of that was still cached when they came. Those rejected are not counted. */
+    uint64_t turns, former_tokens, retained_tokens;
     struct pkv_cache_figures cache;
     bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
                                            * preempt: never nobody is given up */

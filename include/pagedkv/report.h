@@ -177,6 +177,14 @@ char *pkv_trace_info_text(const struct pkv_trace_info *info, const struct pkv_tr
 char *pkv_trace_info_json(const struct pkv_trace_info *info, const struct pkv_trace *trace,
                           struct pkv_err *err);
 
+/* A trace made after another (pkv_remake): each figure of the source, what it should have become, what it
+ * is, and the deviation from that. Both traces are read with the remake's block size. */
+struct pkv_remake_config;
+struct pkv_remake_figures;
+char *pkv_remake_text(const struct pkv_remake_config *config,
+                      const struct pkv_remake_figures *figures, const struct pkv_trace_info *source,
+                      const struct pkv_trace_info *made, struct pkv_err *err);
+
 /* First difference and totals of two step logs or two request logs (CSV), or two engine logs. */
 struct pkv_diff_result { bool same; char *text; };   /* text owned: what to print */
 int pkv_diff(const char *a, const char *b, struct pkv_diff_result *out, struct pkv_err *err);

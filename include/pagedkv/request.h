@@ -23,7 +23,8 @@ extern "C" {
 
 /* One row of traffic. Pointers are borrowed until the source gives its next row. */
 struct pkv_request_spec {
-    uint64_t row;                   /* from 0, in the order of the source; breaks every tie */
+    uint64_t row;                   /* from 0, in the order of the source. Ties are broken by the
+                                     * order of arrival, in which rows of one time stand by this */
     const char *id;                 /* NULL = the row number */
     const char *tenant;             /* NULL = none */
     const char *session;            /* NULL = none; rows of one session are turns of one talk */
@@ -32,9 +33,11 @@ struct pkv_request_spec {
                                      * session finished, and not at arrival_ns, which then is its
                                      * place among the rows */
     int64_t delay_ns;               /* >= 0 */
+    bool is_last;                   /* no later row is of its session: what is kept of it may go */
     int64_t arrival_ns;             /* never falls from row to row */
-    int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME */
-    int64_t deadline_ns;            /* or PKV_NO_TIME */
+    int64_t abort_ns;               /* >= arrival_ns, or PKV_NO_TIME; of one that follows: ns after it
+                                     * came */
+    int64_t deadline_ns;            /* or PKV_NO_TIME; the same */
     int64_t priority;               /* smaller = sooner */
     uint32_t num_prompt_tokens;     /* > 0; the sum of the prompt spans */
     uint32_t num_output_tokens;     /* what it will really produce; 0 = none */
@@ -105,6 +108,7 @@ struct pkv_request {
     uint64_t looked_up_at;         /* the cache's version of the look-up below; UINT64_MAX = none */
     uint32_t num_waiting_hit;      /* cached tokens of it, for orders that ask */
     uint32_t tenant_number;        /* see pkv_request_number_tenant() */
+    struct pkv_session *session;   /* while another may follow it; the engine's */
     uint32_t told_limits;          /* bits of the causes of its present wait already told; engine's */
     const char *id, *tenant;       /* in the buffers below; NULL = none */
     char *id_buffer, *tenant_buffer;   /* owned, kept when the record is reused */

@@ -156,16 +156,35 @@ const uint64_t *pkv_trace_writer_losses(const struct pkv_trace_writer *writer);
 uint32_t pkv_trace_writer_block_size(const struct pkv_trace_writer *writer);
 
 /* Synthetic traffic. Each law draws from a stream of its own, named by the seed and what it is for,
- * so that changing one leaves the others as they were. */
+ * so that changing one leaves the others as they were. Logarithms and the like are the library's own:
+ * the same numbers on every machine. */
 #define PKV_ARRIVAL_LAWS(X)                                                       \
     X(PKV_ARRIVAL_CONSTANT, "constant")   /* every 1 / rate */                        \
     X(PKV_ARRIVAL_POISSON, "poisson")                                             \
-    X(PKV_ARRIVAL_AT_ONCE, "at_once")     /* all at time 0 */
+    X(PKV_ARRIVAL_AT_ONCE, "at_once")     /* all at time 0 */                         \
+    X(PKV_ARRIVAL_GAMMA, "gamma")         /* gaps with mean 1 / rate and cv */        \
+    X(PKV_ARRIVAL_WEIBULL, "weibull")     /* the same */                              \
+    X(PKV_ARRIVAL_BURSTS, "bursts")       /* poisson while on, none while off */      \
+    X(PKV_ARRIVAL_DIURNAL, "diurnal")     /* poisson, its rate swings as a sine */    \
+    X(PKV_ARRIVAL_SPIKE, "spike")         /* poisson, its rate is higher for a time */ \
+    X(PKV_ARRIVAL_CLOSED_LOOP, "closed_loop")   /* whoever ends is followed by the next */
 #define PKV_LENGTH_LAWS(X)                                                        \
     X(PKV_LENGTH_CONSTANT, "constant")                                            \
     X(PKV_LENGTH_UNIFORM, "uniform")      /* min .. max, ends included */             \
     X(PKV_LENGTH_LOGNORMAL, "lognormal")  /* mean and cv of the length itself */      \
-    X(PKV_LENGTH_EMPIRICAL, "empirical")  /* drawn from the rows of a trace */
+    X(PKV_LENGTH_EMPIRICAL, "empirical")  /* drawn from the rows of a trace */        \
+    X(PKV_LENGTH_GAMMA, "gamma")          /* mean and cv */                           \
+    X(PKV_LENGTH_ZIPF, "zipf")            /* min .. max, n with weight n^-exponent */ \
+    X(PKV_LENGTH_PARETO_LOGNORMAL, "pareto_lognormal")   /* lognormal, a share of it pareto */ \
+    X(PKV_LENGTH_JOINT, "joint")          /* outputs: of the row the empirical prompt is of */
+#define PKV_NUMBER_LAWS(X)                                                        \
+    X(PKV_NUMBER_NONE, "none")                                                    \
+    X(PKV_NUMBER_CONSTANT, "constant")                                            \
+    X(PKV_NUMBER_UNIFORM, "uniform")                                              \
+    X(PKV_NUMBER_EXPONENTIAL, "exponential")   /* mean */                             \
+    X(PKV_NUMBER_LOGNORMAL, "lognormal")       /* mean and cv, as the two below */    \
+    X(PKV_NUMBER_GAMMA, "gamma")                                                  \
+    X(PKV_NUMBER_WEIBULL, "weibull")
 
 enum pkv_arrival_law {
 #define PKV_ENUM(sym, word) sym,
@@ -174,37 +193,94 @@ enum pkv_arrival_law {
 };
 enum pkv_length_law {
     PKV_LENGTH_LAWS(PKV_ENUM)
-#undef PKV_ENUM
     PKV_LENGTH_LAW_COUNT
+};
+enum pkv_number_law {
+    PKV_NUMBER_LAWS(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_NUMBER_LAW_COUNT
 };
 const char *pkv_arrival_law_name(enum pkv_arrival_law law);
 const char *pkv_length_law_name(enum pkv_length_law law);
+const char *pkv_number_law_name(enum pkv_number_law law);
 
 struct pkv_length {
     enum pkv_length_law law;
     uint32_t value;               /* constant */
-    uint32_t min, max;            /* uniform; others are cut to them (max 0 = no cut) */
-    double mean, cv;              /* lognormal */
+    uint32_t min, max;            /* uniform, zipf; others are cut to them (max 0 = no cut) */
+    double mean, cv;              /* lognormal, gamma, pareto_lognormal (of its lognormal part) */
+    double exponent;              /* zipf: 0 .. 100 */
+    /* pareto_lognormal: so many of the draws are of the tail, which begins at tail_min and of which
+     * what is above x falls as x^-tail_alpha. */
+    double tail_share, tail_alpha;
+    uint32_t tail_min;
     const char *trace;            /* empirical: path; prompt or output by what the law is for */
 };
+
+/* A number that need not be whole. */
+struct pkv_number {
+    enum pkv_number_law law;
+    double value;                 /* constant */
+    double min, max;              /* uniform; others but constant are cut to them (max 0 = no cut) */
+    double mean, cv;
+};
+
+/* Who asks: drawn by weight. */
+struct pkv_synth_tenant {
+    const char *name;
+    double weight;
+    bool has_priority;            /* its requests have this one and not one that is drawn */
+    int64_t priority;
+};
+
+#define PKV_MAX_PREFIX_DEPTH 8u
+#define PKV_MAX_PREFIXES 1048576u
 
 struct pkv_synth_config {
     uint64_t num_requests;
     uint64_t seed;
     enum pkv_arrival_law arrival;
-    double rate_per_s;            /* constant, poisson */
+    double rate_per_s;            /* the mean in the long run, of a spike that outside of it; all laws
+                                   * but at_once and closed_loop */
+    double arrival_cv;            /* gamma, weibull: 0.01 .. 100 */
+    int64_t on_ns, off_ns;        /* bursts: means of how long, exponential; > 0. It begins on */
+    int64_t period_ns;            /* diurnal: > 0 */
+    double amplitude;             /* diurnal: rate (1 + amplitude sin(2 pi t / period)); 0 .. 1 */
+    int64_t spike_at_ns, spike_for_ns;   /* spike: >= 0 */
+    double spike_factor;          /* rate within it, of the rate outside; 0 .. 1e6 */
+    uint32_t concurrency;         /* closed_loop: so many come at time 0; > 0 */
+    int64_t loop_delay_ns;        /* closed_loop: between an end and the next; >= 0 */
     struct pkv_length prompt, output;
-    /* Shared prefixes: a share of the requests begins with one of `num` texts, drawn evenly. The
-     * prefix is part of the prompt length; a prompt not longer than it gets prefix + 1 token. */
+    /* max_tokens: the output times a number, rounded, and never below the output. */
+    struct pkv_number max_tokens_ratio;
+    /* Shared prefixes: a share of the requests begins with one of `num` texts, drawn evenly, or the
+     * k-th with a weight of k^-zipf. With a depth each text goes on in one of `num` ways of its own,
+     * and so on. The prefix is part of the prompt length; a prompt not longer than it gets prefix + 1
+     * token. */
     uint32_t prefix_num;          /* 0 = none */
-    struct pkv_length prefix_tokens;   /* one draw for each prefix */
+    uint32_t prefix_depth;        /* 0 or 1 = flat; at most PKV_MAX_PREFIX_DEPTH. All texts together
+                                   * are at most PKV_MAX_PREFIXES */
+    double prefix_zipf;           /* 0 .. 100 */
+    struct pkv_length prefix_tokens;   /* one draw for each text */
     double prefix_share;          /* 0 .. 1 */
+    /* Conversations: a share of the arrivals are the first of `turns` requests. Each later one comes
+     * delay_ms after the end of the former, and its prompt is all that was said, and turn_tokens more.
+     * Tenant, priority and prefix are those of the first. None follows once prompt and output of the
+     * former have reached max_context_tokens. All are counted in num_requests. */
+    double session_share;         /* 0 .. 1; 0 = none */
+    struct pkv_length turns, turn_tokens;
+    struct pkv_number delay_ms;
+    uint32_t max_context_tokens;  /* 0 = no end */
     /* Priorities: level i with weight[i] of the sum. num 0 = all 0. */
     const int64_t *priorities;    /* [num_priorities] borrowed */
     const double *priority_weights;
     size_t num_priorities;
-    /* Aborts: a share of the requests is cancelled, evenly spread over [min, max] after arrival. */
+    const struct pkv_synth_tenant *tenants;   /* [num_tenants] borrowed, copied; names, too */
+    size_t num_tenants;
+    /* Aborts: a share of the requests is cancelled, so many ms after arrival, or without such a law
+     * evenly spread over [min, max]. */
     double abort_share;
+    struct pkv_number abort_after_ms;
     int64_t abort_min_ns, abort_max_ns;
 };
 
@@ -212,6 +288,45 @@ struct pkv_synth;
 struct pkv_synth *pkv_synth_create(const struct pkv_synth_config *config, struct pkv_err *err);
 void pkv_synth_destroy(struct pkv_synth *synth);
 struct pkv_source pkv_synth_source(struct pkv_synth *synth);
+/* Of the row given last, until the next one; for pkv_trace_writer_row(). */
+const struct pkv_trace_texts *pkv_synth_texts(const struct pkv_synth *synth);
+
+/* A trace made after another one: its rows in another order, with their gaps, lengths and the prefixes
+ * that two or more of them share; what a row shares with nobody becomes text of its own. Rows stay
+ * together in runs, so that what follows closely in the source does so here. Everything may be scaled.
+ * Without scaling, and with as many rows as the source has, gaps, lengths and shared prefixes are those
+ * of the source; only their order is drawn. */
+struct pkv_remake_config {
+    uint64_t num_requests;        /* 0 = as many as the source has. Beyond these it begins again: then
+                                   * all that is shared is new but the texts that prompts begin with */
+    uint64_t run;                 /* rows that stay together; 0 = 100 */
+    uint64_t seed;
+    double rate;                  /* gaps are divided by it; 1e-6 .. 1e6 */
+    double prefix_length;         /* what is shared becomes so much longer; 0 .. 1000 */
+    double roots;                 /* so many times as many texts that prompts begin with: all that goes on
+                                   * from one in the same way stays together; 0.001 .. 1000 */
+};
+struct pkv_remake;
+/* Read a trace, opened with keep_texts, to its end. What is shared is found in blocks of its hash ids,
+ * or of 16 tokens where it has none.
+ *   errors   the trace's, PKV_ERR_INPUT (config), PKV_ERR_MEMORY
+ *   cost     80 bytes a row, 40 to 60 a different block */
+struct pkv_remake *pkv_remake_create(struct pkv_trace *trace, const struct pkv_remake_config *config,
+                                     struct pkv_err *err);
+void pkv_remake_destroy(struct pkv_remake *remake);
+struct pkv_source pkv_remake_source(struct pkv_remake *remake);
+const struct pkv_trace_texts *pkv_remake_texts(const struct pkv_remake *remake);
+
+/* What was found, and what is to come out. */
+struct pkv_remake_figures {
+    uint64_t rows, made_rows;
+    uint32_t block_size;
+    uint64_t roots, wanted_roots; /* texts that two or more prompts begin with */
+    uint64_t made_roots;          /* so far */
+    uint64_t texts;               /* shared ones, roots included */
+    double mean_prompt_tokens, mean_made_prompt_tokens;   /* over the rows of the source */
+};
+const struct pkv_remake_figures *pkv_remake_figures(const struct pkv_remake *remake);
 
 #ifdef __cplusplus
 }

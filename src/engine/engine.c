@@ -39,7 +39,7 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
     e->config.sched.swap.step_time = config->step_time;
     if (config->sched.swap.num_host_blocks > 0)
         e->figures.swap_block_bytes = pkv_swap_block_bytes(&config->sched);
-    e->figures.first_arrival_ns = e->figures.end_ns = PKV_NO_TIME;
+    e->figures.first_arrival_ns = e->figures.end_ns = e->stopped_ns = PKV_NO_TIME;
     const struct pkv_policies *p = &config->sched.policies;
     /* What admission and mix have learnt is in the state that is compared. */
     e->learns = p->order->needs_every_step || (p->order->observe && !p->order->fingerprint) ||
@@ -65,6 +65,7 @@ void pkv_engine_destroy(struct pkv_engine *e)
     if (!e)
         return;
     pkv_heap_free(&e->aborts);
+    sessions_finish(&e->sessions);
     pkv_free(e->longest.steps);
     pkv_fingerprint_free(&e->watch.kept);
     pkv_fingerprint_free(&e->watch.present);
@@ -79,15 +80,28 @@ size_t engine_num_live(const struct pkv_engine *e)
            pkv_sched_num_waiting(e->sched);
 }
 
+/* Whoever follows one that is aborted now, without a delay, comes in the same step. */
+static int come_and_go(struct pkv_engine *e, struct pkv_err *err)
+{
+    int64_t next_ns;
+    do {
+        if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
+            return -1;
+        next_ns = engine_next_arrival_ns(e);
+    } while (next_ns != PKV_NO_TIME && next_ns <= e->now_ns);
+    return 0;
+}
+
 /* Begin the next step that has to exist. returns 1 when there is one, 0 at the end, -1. */
 static int begin_step(struct pkv_engine *e, struct pkv_err *err)
 {
     for (;;) {
         if (engine_num_live(e) == 0) {
-            if (!e->has_next)
+            int64_t next_ns = engine_next_arrival_ns(e);
+            if (next_ns == PKV_NO_TIME)
                 return 0;
-            if (e->now_ns < e->next.arrival_ns)
-                e->now_ns = e->next.arrival_ns;
+            if (e->now_ns < next_ns)
+                e->now_ns = next_ns;
         }
         if (e->config.horizon_ns > 0 && e->now_ns >= e->config.horizon_ns) {
             e->figures.outcome = PKV_OUTCOME_HORIZON;
@@ -98,7 +112,7 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
             .time_ns = e->now_ns,
         };
         link_done(e);
-        if (engine_arrivals(e, err) < 0 || engine_aborts(e, err) < 0)
+        if (come_and_go(e, err) < 0)
             return -1;
         if (engine_num_live(e) > 0 || e->row.aborted > 0)
             return 1;
@@ -109,7 +123,7 @@ static bool must_stop(struct pkv_engine *e)
 {
     if (e->figures.outcome != PKV_OUTCOME_DONE)
         return true;
-    if (engine_num_live(e) == 0 && !e->has_next)
+    if (engine_num_live(e) == 0 && engine_next_arrival_ns(e) == PKV_NO_TIME)
         return false;   /* nothing is left to be stopped */
     if (e->config.should_stop && e->config.should_stop(e->config.stop_ctx)) {
         e->figures.outcome = PKV_OUTCOME_INTERRUPTED;

@@ -5,6 +5,7 @@
 #define PKV_ENGINE_PRIVATE_H
 
 #include "base/heap.h"
+#include "engine/sessions.h"
 #include "pagedkv/engine.h"
 
 /* Durations of steps of which no later one is longer, so that the longest since any step is found by
@@ -41,6 +42,8 @@ struct pkv_engine {
     struct pkv_heap aborts;              /* live requests that will be aborted, by (time, row) */
     struct pkv_request_spec next;        /* the source's next row */
     bool has_next;
+    struct sessions sessions;            /* rows that were read before their time */
+    int64_t stopped_ns;                  /* the last step with a row that could not be read on from */
     bool is_too_long;                    /* the step at hand does not fit virtual time */
     bool learns;                         /* a policy may decide otherwise in a state that looks the same */
     bool steps_matter;                   /* ... or once more idle steps have gone by */
@@ -66,6 +69,8 @@ struct pkv_engine {
 
 /* arrivals.c */
 int engine_fetch(struct pkv_engine *e, struct pkv_err *err);
+/* When the next request comes, as far as it is decided; PKV_NO_TIME = none. */
+int64_t engine_next_arrival_ns(const struct pkv_engine *e);
 int engine_arrivals(struct pkv_engine *e, struct pkv_err *err);
 int engine_aborts(struct pkv_engine *e, struct pkv_err *err);
 size_t engine_num_live(const struct pkv_engine *e);

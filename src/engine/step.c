@@ -72,7 +72,7 @@ static void count_plan(struct pkv_engine *e, const struct pkv_plan *plan)
 static int64_t next_outside_ns(const struct pkv_engine *e)
 {
     const struct pkv_heap_node *abort = pkv_heap_first(&e->aborts);
-    int64_t next = e->has_next ? e->next.arrival_ns : PKV_NO_TIME;
+    int64_t next = engine_next_arrival_ns(e);
     if (abort && (next == PKV_NO_TIME || abort->key[0] < next))
         next = abort->key[0];
     return next;
@@ -239,7 +239,8 @@ static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, s
     if (r->abort_node.index != PKV_HEAP_NOWHERE)
         pkv_heap_remove(&e->aborts, &r->abort_node);
     struct pkv_event event = event_of(e, PKV_EVENT_FINISH, end_ns, r);
-    if (emit_event(e, &event, err) < 0 || emit_request(e, r, "", end_ns, err) < 0)
+    if (emit_event(e, &event, err) < 0 || emit_request(e, r, "", end_ns, err) < 0 ||
+        sessions_over(&e->sessions, r, end_ns, err) < 0)
         return -1;
     pkv_sched_forget(e->sched, r);
     return 0;

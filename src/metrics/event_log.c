@@ -71,6 +71,10 @@ static int by_kind(struct pkv_out *out, struct pkv_text *scratch, const struct p
         number(out, ",\"prompt_tokens\":", e->request->seq.num_prompt_tokens);
         number(out, ",\"output_tokens\":",
                e->request->emits_nothing ? 0 : e->request->num_output_tokens);
+        if (e->follows) {
+            number(out, ",\"former_tokens\":", e->former_tokens);
+            number(out, ",\"retained_tokens\":", e->retained_tokens);
+        }
         return 0;
     case PKV_EVENT_REJECT:
         word(out, ",\"reason\":", e->reason);

@@ -84,6 +84,13 @@ static void add_counts(struct pkv_text *t, const struct pkv_summary *s,
     count(t, "resumed_queried", e->resumed_queried_tokens);
     count(t, "resumed_hit", e->resumed_hit_tokens);
     end(t);
+    if (e->turns > 0) {
+        begin(t, "sessions");
+        count(t, "turns", e->turns);
+        count(t, "former_tokens", e->former_tokens);
+        count(t, "retained_tokens", e->retained_tokens);
+        end(t);
+    }
     begin(t, "blocks");
     count(t, "num_blocks", e->cache.num_blocks);
     count(t, "num_gpu_blocks", config->num_gpu_blocks);

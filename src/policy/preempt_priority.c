@@ -7,7 +7,8 @@
 
 static bool is_worse(const struct pkv_request *a, const struct pkv_request *b)
 {
-    return a->priority != b->priority ? a->priority > b->priority : a->row > b->row;
+    return a->priority != b->priority ? a->priority > b->priority
+                                      : a->arrival_order > b->arrival_order;
 }
 
 static size_t pick(const void *state, const struct pkv_sched_view *view,

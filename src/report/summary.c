@@ -98,7 +98,7 @@ static bool has_common_text(const struct pkv_scenario *scenario,
                             const struct pkv_trace_notes *notes)
 {
     if (!scenario->is_trace)
-        return scenario->synth.prefix_num > 0;
+        return scenario->synth.prefix_num > 0 || scenario->synth.session_share > 0;
     return !notes || notes->rows_own_text < notes->rows_read;
 }
 
@@ -109,7 +109,7 @@ static const char *why_no_hits(const struct pkv_scenario *scenario,
     if (has_common_text(scenario, notes))
         return NULL;
     if (!scenario->is_trace)
-        return "none: without traffic.prefixes nothing is shared";
+        return "none: without traffic.prefixes or traffic.sessions nothing is shared";
     return notes->has_prompts ? "none: no two prompts have text in common"
                               : "none: the trace has no prompt content, nothing can be shared";
 }
@@ -133,6 +133,19 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
     add_percent(t, share(e->resumed_hit_tokens, e->resumed_queried_tokens));
     pkv_text_add(t, " of their tokens again");
     put(p, "", t);
+}
+
+/* Does a chat keep its state? */
+static void add_sessions(struct page *p, struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    if (e->former_tokens == 0)
+        return;
+    pkv_text_add(t, "of what was said before ");
+    add_counted(t, e->turns, "later turn");
+    pkv_text_add(t, ", ");
+    add_percent(t, share(e->retained_tokens, e->former_tokens));
+    pkv_text_add(t, " was still cached");
+    put(p, "sessions", t);
 }
 
 /* Shares of the pool, on average over time. */
@@ -202,6 +215,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
         pkv_text_add(t, "; prompts of the rejected not counted");
     put(p, "tokens", t);
     add_hits(p, t, s, why_no_hit);
+    add_sessions(p, t, e);
     add_grouped(t, e->preemptions);
     if (e->preemptions > 0) {
         pkv_text_add(t, "; ");

@@ -111,6 +111,7 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->steady = (struct pkv_steady){0};
     r->waits_since_pass = 0;
     r->looked_up_at = UINT64_MAX;
+    r->session = NULL;
     r->num_waiting_hit = r->tenant_number = 0;
 }
 

@@ -125,7 +125,7 @@ refuse:
                      "PER_PREFILL_TOKEN_MS,PER_DECODE_MS,PER_CONTEXT_TOKEN_NS", shown, node->text);
 }
 
-/* A bare number of tokens. */
+/* A bare number. */
 static int give_length(struct loader *l, const char *name, const char *shown,
                        const struct node *node, enum layer layer, struct pkv_err *err)
 {
@@ -149,7 +149,8 @@ static int give_section(struct loader *l, const struct section *section, const c
 
     if (node->kind != NODE_MAP && !is_compact)
         return node_fail(node, err, "%s: keys belong here%s", shown,
-                         section->form == SECTION_LENGTH ? ", or a number of tokens" : "");
+                         section->form == SECTION_LENGTH ? ", or a number of tokens"
+                         : section->form == SECTION_NUMBER ? ", or a number" : "");
     if (section->is_whole)
         clear_section(l, section->name, layer);
     if (!is_compact)
@@ -269,6 +270,15 @@ int loader_give_text(struct loader *l, const char *name, const char *text, const
     const struct node *node = loader_text_node(l, name, text, origin, err);
 
     return node ? loader_give(l, name, NULL, node, layer, err) : -1;
+}
+
+int loader_settle_sessions(struct loader *l, struct pkv_err *err)
+{
+    const struct given *turns = &l->given[KEY_TURNS_LAW];
+
+    if (turns->source == KEY_NONE || l->given[KEY_SESSION_SHARE].source != KEY_NONE)
+        return 0;
+    return give_piece(l, KEY_SESSION_SHARE, turns->shown, turns->node, "1", 1, turns->layer, err);
 }
 
 int loader_give_preset(struct loader *l, const struct pkv_preset *preset, bool choices,

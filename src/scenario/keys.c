@@ -14,7 +14,8 @@ _Static_assert(sizeof(enum pkv_pool_end) == sizeof(unsigned) &&
                    sizeof(enum pkv_speculation_method) == sizeof(unsigned) &&
                    sizeof(enum pkv_step_time_law) == sizeof(unsigned) &&
                    sizeof(enum pkv_arrival_law) == sizeof(unsigned) &&
-                   sizeof(enum pkv_length_law) == sizeof(unsigned),
+                   sizeof(enum pkv_length_law) == sizeof(unsigned) &&
+                   sizeof(enum pkv_number_law) == sizeof(unsigned),
                "an enum is an unsigned int");
 
 #define WORD(sym, word) [sym] = word,
@@ -39,6 +40,7 @@ static const char *const step_time_laws[] = { PKV_STEP_TIME_LAWS(WORD) NULL };
 static const char *const arrival_laws[] = { PKV_ARRIVAL_LAWS(WORD) NULL };
 static const char *const length_laws[] = { PKV_LENGTH_LAWS(WORD) NULL };
 static const char *const kv_dtypes[] = { "auto", PKV_KV_DTYPES(LISTED) NULL };
+static const char *const number_laws[] = { PKV_NUMBER_LAWS(WORD) NULL };
 #undef WORD
 #undef LISTED
 
@@ -60,7 +62,13 @@ static const struct section sections[] = {
     { .name = "traffic.output_tokens", .form = SECTION_LENGTH, .is_whole = true },
     { .name = "traffic.prefixes", .is_whole = true },
     { .name = "traffic.prefixes.tokens", .form = SECTION_LENGTH, .is_whole = true },
+    { .name = "traffic.max_tokens_ratio", .form = SECTION_NUMBER, .is_whole = true },
+    { .name = "traffic.sessions", .is_whole = true },
+    { .name = "traffic.sessions.turns", .form = SECTION_LENGTH, .is_whole = true },
+    { .name = "traffic.sessions.turn_tokens", .form = SECTION_LENGTH, .is_whole = true },
+    { .name = "traffic.sessions.delay_ms", .form = SECTION_NUMBER, .is_whole = true },
     { .name = "traffic.aborts", .is_whole = true },
+    { .name = "traffic.aborts.after_ms", .form = SECTION_NUMBER, .is_whole = true },
     { .name = "targets" },
     { .name = "measure" },
 };
@@ -129,8 +137,8 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
     case KIND_NONE: case KIND_TEXT: case KIND_BOOL: case KIND_MS: case KIND_NS: case KIND_TIME:
     case KIND_TIME_OR_END: case KIND_BYTES:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
-    case KIND_PRIORITIES: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
-    case KIND_VARY: case KIND_STAGES: case KIND_BUDGET:
+    case KIND_PRIORITIES: case KIND_TENANTS: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY:
+    case KIND_FULL_ISL: case KIND_VARY: case KIND_STAGES: case KIND_BUDGET:
     case KIND_LATER:
         break;
     }

@@ -36,6 +36,7 @@ enum key_kind {
     KIND_STAGES,      /* layers of pipeline stages */
     KIND_PRIORITIES,
     KIND_ACCEPTED,    /* numbers of drafts that are right, one after the other */
+    KIND_TENANTS,
     /* Other names of keys: what they say goes to the keys in `means`, nothing is printed. */
     KIND_GPU_BLOCKS,
     KIND_BUDGET,      /* bytes for blocks, which a model makes a number of */
@@ -60,7 +61,13 @@ enum key_kind {
 #define IS(word) (1u << (word))
 #define SPECULATES                                                                              \
     (IS(PKV_SPECULATION_DRAFT_MODEL) | IS(PKV_SPECULATION_EAGLE) | IS(PKV_SPECULATION_NGRAM))
-#define CUT_LAWS (IS(PKV_LENGTH_UNIFORM) | IS(PKV_LENGTH_LOGNORMAL) | IS(PKV_LENGTH_EMPIRICAL))
+#define ANY_BUT(bits) (~(unsigned)(bits))
+#define CUT_LAWS ANY_BUT(IS(PKV_LENGTH_CONSTANT))
+#define MEAN_LAWS (IS(PKV_LENGTH_LOGNORMAL) | IS(PKV_LENGTH_GAMMA) | IS(PKV_LENGTH_PARETO_LOGNORMAL))
+#define RATE_LAWS ANY_BUT(IS(PKV_ARRIVAL_AT_ONCE) | IS(PKV_ARRIVAL_CLOSED_LOOP))
+#define NUMBER_CV_LAWS \
+    (IS(PKV_NUMBER_LOGNORMAL) | IS(PKV_NUMBER_GAMMA) | IS(PKV_NUMBER_WEIBULL))
+#define NUMBER_MEAN_LAWS (NUMBER_CV_LAWS | IS(PKV_NUMBER_EXPONENTIAL))
 
 #define LENGTH_KEYS(X, ID, name, member, low, decider_id)                                       \
     X(ID##_LAW, name ".law", .kind = KIND_WORD, FIELD(member.law), WORDS(length_laws),          \
@@ -72,11 +79,33 @@ enum key_kind {
     X(ID##_MAX, name ".max", .kind = KIND_U32, FIELD(member.max), RANGE(0, MAX_COUNT),          \
       .standard = "0", UNDER(ID##_LAW, CUT_LAWS))                                               \
     X(ID##_MEAN, name ".mean", .kind = KIND_DOUBLE, FIELD(member.mean), RANGE(1e-9, MAX_COUNT), \
-      .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_LOGNORMAL)))                              \
+      .required = true, UNDER(ID##_LAW, MEAN_LAWS))                                             \
     X(ID##_CV, name ".cv", .kind = KIND_DOUBLE, FIELD(member.cv), RANGE(0, 1000),               \
-      .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_LOGNORMAL)))                              \
+      .required = true, UNDER(ID##_LAW, MEAN_LAWS))                                             \
+    X(ID##_EXPONENT, name ".exponent", .kind = KIND_DOUBLE, FIELD(member.exponent),             \
+      RANGE(0, 100), .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_ZIPF)))                    \
+    X(ID##_TAIL_SHARE, name ".tail_share", .kind = KIND_DOUBLE, FIELD(member.tail_share),       \
+      RANGE(0, 1), .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_PARETO_LOGNORMAL)))          \
+    X(ID##_TAIL_ALPHA, name ".tail_alpha", .kind = KIND_DOUBLE, FIELD(member.tail_alpha),       \
+      RANGE(0.01, 1000), .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_PARETO_LOGNORMAL)))    \
+    X(ID##_TAIL_MIN, name ".tail_min", .kind = KIND_U32, FIELD(member.tail_min),                \
+      RANGE(1, MAX_COUNT), .required = true, UNDER(ID##_LAW, IS(PKV_LENGTH_PARETO_LOGNORMAL)))  \
     X(ID##_TRACE, name ".trace", .kind = KIND_PATH, FIELD(member.trace), .required = true,      \
       UNDER(ID##_LAW, IS(PKV_LENGTH_EMPIRICAL)))
+
+#define NUMBER_KEYS(X, ID, name, member, decider_id)                                            \
+    X(ID##_LAW, name ".law", .kind = KIND_WORD, FIELD(member.law), WORDS(number_laws),          \
+      .standard = "none", UNDER(decider_id, GIVEN))                                             \
+    X(ID##_VALUE, name ".value", .kind = KIND_DOUBLE, FIELD(member.value), RANGE(0, 1e15),      \
+      .required = true, UNDER(ID##_LAW, IS(PKV_NUMBER_CONSTANT)))                               \
+    X(ID##_MIN, name ".min", .kind = KIND_DOUBLE, FIELD(member.min), RANGE(0, 1e15),            \
+      .standard = "0", UNDER(ID##_LAW, IS(PKV_NUMBER_UNIFORM) | NUMBER_MEAN_LAWS))              \
+    X(ID##_MAX, name ".max", .kind = KIND_DOUBLE, FIELD(member.max), RANGE(0, 1e15),            \
+      .standard = "0", UNDER(ID##_LAW, IS(PKV_NUMBER_UNIFORM) | NUMBER_MEAN_LAWS))              \
+    X(ID##_MEAN, name ".mean", .kind = KIND_DOUBLE, FIELD(member.mean), RANGE(1e-9, 1e15),      \
+      .required = true, UNDER(ID##_LAW, NUMBER_MEAN_LAWS))                                      \
+    X(ID##_CV, name ".cv", .kind = KIND_DOUBLE, FIELD(member.cv), RANGE(0, 1000),               \
+      .required = true, UNDER(ID##_LAW, NUMBER_CV_LAWS))
 
 #define CHOICE(X, id, word, choice_id, member)                                                  \
     X(id, "scheduler." word, .kind = KIND_CHOICE, .choice = choice_id,                          \
@@ -203,23 +232,63 @@ enum key_kind {
       WORDS(arrival_laws), .standard = "at_once", UNDER(REQUESTS, GIVEN))                       \
     X(ARRIVALS_RATE, "traffic.arrivals.rate_per_s", .kind = KIND_DOUBLE,                        \
       FIELD(synth.rate_per_s), RANGE(1e-9, 1e9), .required = true,                              \
-      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_CONSTANT) | IS(PKV_ARRIVAL_POISSON)))                  \
+      UNDER(ARRIVALS_LAW, RATE_LAWS))                                                           \
+    X(ARRIVALS_CV, "traffic.arrivals.cv", .kind = KIND_DOUBLE, FIELD(synth.arrival_cv),         \
+      RANGE(0.01, 100), .required = true,                                                       \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_GAMMA) | IS(PKV_ARRIVAL_WEIBULL)))                     \
+    X(ARRIVALS_ON, "traffic.arrivals.on", .kind = KIND_TIME, FIELD(synth.on_ns),                \
+      RANGE(1, MAX_SPAN_NS), .required = true, UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_BURSTS)))     \
+    X(ARRIVALS_OFF, "traffic.arrivals.off", .kind = KIND_TIME, FIELD(synth.off_ns),             \
+      RANGE(1, MAX_SPAN_NS), .required = true, UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_BURSTS)))     \
+    X(ARRIVALS_PERIOD, "traffic.arrivals.period", .kind = KIND_TIME, FIELD(synth.period_ns),    \
+      RANGE(1, MAX_SPAN_NS), .required = true, UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_DIURNAL)))    \
+    X(ARRIVALS_AMPLITUDE, "traffic.arrivals.amplitude", .kind = KIND_DOUBLE,                    \
+      FIELD(synth.amplitude), RANGE(0, 1), .required = true,                                    \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_DIURNAL)))                                             \
+    X(ARRIVALS_AT, "traffic.arrivals.at", .kind = KIND_TIME, FIELD(synth.spike_at_ns),          \
+      RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_SPIKE)))      \
+    X(ARRIVALS_FOR, "traffic.arrivals.for", .kind = KIND_TIME, FIELD(synth.spike_for_ns),       \
+      RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_SPIKE)))      \
+    X(ARRIVALS_FACTOR, "traffic.arrivals.factor", .kind = KIND_DOUBLE,                          \
+      FIELD(synth.spike_factor), RANGE(0, 1e6), .required = true,                               \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_SPIKE)))                                               \
+    X(ARRIVALS_CONCURRENCY, "traffic.arrivals.concurrency", .kind = KIND_U32,                   \
+      FIELD(synth.concurrency), RANGE(1, MAX_COUNT), .required = true,                          \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_CLOSED_LOOP)))                                         \
+    X(ARRIVALS_DELAY, "traffic.arrivals.delay", .kind = KIND_TIME, FIELD(synth.loop_delay_ns),  \
+      RANGE(0, MAX_SPAN_NS), .standard = "0s",                                                  \
+      UNDER(ARRIVALS_LAW, IS(PKV_ARRIVAL_CLOSED_LOOP)))                                         \
     LENGTH_KEYS(X, PROMPT, "traffic.prompt_tokens", synth.prompt, 1, REQUESTS)                  \
     LENGTH_KEYS(X, OUTPUT, "traffic.output_tokens", synth.output, 0, REQUESTS)                  \
+    NUMBER_KEYS(X, RATIO, "traffic.max_tokens_ratio", synth.max_tokens_ratio, REQUESTS)         \
     X(PREFIX_NUM, "traffic.prefixes.num", .kind = KIND_U32, FIELD(synth.prefix_num),            \
       RANGE(0, 1 << 20), .standard = "0", UNDER(REQUESTS, GIVEN))                               \
+    X(PREFIX_DEPTH, "traffic.prefixes.depth", .kind = KIND_U32, FIELD(synth.prefix_depth),      \
+      RANGE(1, PKV_MAX_PREFIX_DEPTH), .standard = "1", UNDER(PREFIX_NUM, GIVEN))                \
+    X(PREFIX_ZIPF, "traffic.prefixes.zipf", .kind = KIND_DOUBLE, FIELD(synth.prefix_zipf),      \
+      RANGE(0, 100), .standard = "0", UNDER(PREFIX_NUM, GIVEN))                                 \
     X(PREFIX_SHARE, "traffic.prefixes.share", .kind = KIND_DOUBLE, FIELD(synth.prefix_share),   \
       RANGE(0, 1), .standard = "1", UNDER(PREFIX_NUM, GIVEN))                                   \
     LENGTH_KEYS(X, PREFIX, "traffic.prefixes.tokens", synth.prefix_tokens, 1, PREFIX_NUM)       \
+    X(SESSION_SHARE, "traffic.sessions.share", .kind = KIND_DOUBLE, FIELD(synth.session_share), \
+      RANGE(0, 1), .standard = "0", UNDER(REQUESTS, GIVEN))                                     \
+    LENGTH_KEYS(X, TURNS, "traffic.sessions.turns", synth.turns, 1, SESSION_SHARE)              \
+    LENGTH_KEYS(X, TURN, "traffic.sessions.turn_tokens", synth.turn_tokens, 1, SESSION_SHARE)   \
+    NUMBER_KEYS(X, TURN_DELAY, "traffic.sessions.delay_ms", synth.delay_ms, SESSION_SHARE)      \
+    X(MAX_CONTEXT_TOKENS, "traffic.sessions.max_context_tokens", .kind = KIND_U32,              \
+      FIELD(synth.max_context_tokens), RANGE(0, MAX_COUNT), .standard = "0",                    \
+      UNDER(SESSION_SHARE, GIVEN))                                                              \
     X(PRIORITIES, "traffic.priorities", .kind = KIND_PRIORITIES, FIELD(synth.num_priorities),   \
+      UNDER(REQUESTS, GIVEN))                                                                   \
+    X(TENANTS, "traffic.tenants", .kind = KIND_TENANTS, FIELD(synth.num_tenants),               \
       UNDER(REQUESTS, GIVEN))                                                                   \
     X(ABORT_SHARE, "traffic.aborts.share", .kind = KIND_DOUBLE, FIELD(synth.abort_share),       \
       RANGE(0, 1), .standard = "0", UNDER(REQUESTS, GIVEN))                                     \
+    NUMBER_KEYS(X, ABORT_AFTER, "traffic.aborts.after_ms", synth.abort_after_ms, ABORT_SHARE)   \
     X(ABORT_MIN, "traffic.aborts.min", .kind = KIND_TIME, FIELD(synth.abort_min_ns),            \
-      RANGE(0, MAX_SPAN_NS), .standard = "0s", UNDER(ABORT_SHARE, GIVEN))                       \
+      RANGE(0, MAX_SPAN_NS), .standard = "0s", UNDER(ABORT_AFTER_LAW, IS(PKV_NUMBER_NONE)))     \
     X(ABORT_MAX, "traffic.aborts.max", .kind = KIND_TIME, FIELD(synth.abort_max_ns),            \
-      RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_SHARE, GIVEN))                       \
-    X(SESSIONS, "traffic.sessions", .kind = KIND_LATER, .hint = "write requests one by one")    \
+      RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_AFTER_LAW, IS(PKV_NUMBER_NONE)))     \
     X(HASH_BLOCK_SIZE, "traffic.hash_block_size", .kind = KIND_U32,                             \
       FIELD(trace_options.hash_block_size), RANGE(0, 1 << 20), .standard = "0")                 \
     X(SEED, "traffic.seed", .kind = KIND_U64, FIELD(seed), RANGE(0, UINT64_MAX),                \
@@ -267,7 +336,8 @@ enum key_id key_find(const char *name);    /* KEY_NONE = no such key */
 enum section_form {
     SECTION_PLAIN,
     SECTION_STEP_TIME,   /* may be written "fixed:1" or "affine:10,0.025,0,0" */
-    SECTION_LENGTH       /* may be written as a bare number: a constant */
+    SECTION_LENGTH,      /* may be written as a bare number: a constant */
+    SECTION_NUMBER       /* the same, and the number need not be whole */
 };
 struct section {
     const char *name;

@@ -83,11 +83,11 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
 static int fail_missing(const struct loader *l, enum key_id id, struct pkv_err *err)
 {
     enum key_id decider = keys[id].decider;
+    const struct given *asks;
 
-    while (decider != KEY_NONE && l->given[decider].source == KEY_NONE)
+    while (l->given[decider].source == KEY_NONE && keys[decider].decider != KEY_NONE)
         decider = keys[decider].decider;
-    const struct given *asks = &l->given[decider];
-
+    asks = &l->given[decider];
     if (asks->source == KEY_NONE)
         return pkv_fail_at(err, l->path, 0, 0, "%s is missing", keys[id].name);
     return node_fail(asks->node, err, "%s is missing; %s asks for it", keys[id].name,
@@ -228,15 +228,41 @@ static int check_length(const struct loader *l, const struct pkv_length *length,
 
     if (!key_applies(l->scenario, ids[0]) ||
         (length->max >= length->min && length->max > 0) ||
-        (length->max == 0 && length->law != PKV_LENGTH_UNIFORM))
+        (length->max == 0 && length->law != PKV_LENGTH_UNIFORM && length->law != PKV_LENGTH_ZIPF))
         return 0;
     if (l->given[ids[0]].source == KEY_NONE)
-        snprintf(text, sizeof(text), "%s is missing; the law uniform asks for it",
-                 keys[ids[0]].name);
+        snprintf(text, sizeof(text), "%s is missing; the law %s asks for it", keys[ids[0]].name,
+                 pkv_length_law_name(length->law));
     else
         snprintf(text, sizeof(text), "%.*s: max %u is below min %u", section, keys[law].name,
                  length->max, length->min);
     return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
+}
+
+static int check_number(const struct loader *l, const struct pkv_number *number, enum key_id law,
+                        struct pkv_err *err)
+{
+    /* NUMBER_KEYS lists law, value, min, max in this order. */
+    const enum key_id ids[] = { (enum key_id)(law + 3), (enum key_id)(law + 2), law };
+    int section = (int)(strrchr(keys[law].name, '.') - keys[law].name);
+    char text[160];
+
+    if (!key_applies(l->scenario, ids[0]) || number->max >= number->min ||
+        (number->max <= 0 && number->law != PKV_NUMBER_UNIFORM))
+        return 0;
+    snprintf(text, sizeof(text), "%.*s: max %g is below min %g", section, keys[law].name,
+             number->max, number->min);
+    return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
+}
+
+static int check_numbers(const struct loader *l, struct pkv_err *err)
+{
+    const struct pkv_synth_config *c = &l->scenario->synth;
+
+    if (check_number(l, &c->max_tokens_ratio, KEY_RATIO_LAW, err) < 0 ||
+        check_number(l, &c->delay_ms, KEY_TURN_DELAY_LAW, err) < 0)
+        return -1;
+    return check_number(l, &c->abort_after_ms, KEY_ABORT_AFTER_LAW, err);
 }
 
 static int check_traffic(const struct loader *l, struct pkv_err *err)
@@ -249,7 +275,10 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
                            "no traffic: give traffic.trace or traffic.requests");
     if (check_length(l, &s->synth.prompt, KEY_PROMPT_LAW, err) < 0 ||
         check_length(l, &s->synth.output, KEY_OUTPUT_LAW, err) < 0 ||
-        check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0)
+        check_length(l, &s->synth.prefix_tokens, KEY_PREFIX_LAW, err) < 0 ||
+        check_length(l, &s->synth.turns, KEY_TURNS_LAW, err) < 0 ||
+        check_length(l, &s->synth.turn_tokens, KEY_TURN_LAW, err) < 0 ||
+        check_numbers(l, err) < 0)
         return -1;
     if (s->synth.abort_max_ns < s->synth.abort_min_ns)
         return fail_at_given(l, aborts, 2, "traffic.aborts: max is below min", err);

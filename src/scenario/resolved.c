@@ -147,6 +147,23 @@ static uint64_t u32_value(const struct pkv_scenario *s, enum key_id id)
                                          : *(const uint32_t *)key_field(s, id);
 }
 
+static void write_tenants(struct pkv_text *out, const struct pkv_synth_config *synth)
+{
+    pkv_text_add(out, "[");
+    for (size_t i = 0; i < synth->num_tenants; i++) {
+        const struct pkv_synth_tenant *tenant = &synth->tenants[i];
+
+        pkv_text_add(out, i ? ", {name: " : "{name: ");
+        pkv_text_json(out, tenant->name);
+        pkv_text_add(out, ", weight: ");
+        write_double(out, tenant->weight);
+        if (tenant->has_priority)
+            pkv_text_fmt(out, ", priority: %" PRId64, tenant->priority);
+        pkv_text_add(out, "}");
+    }
+    pkv_text_add(out, "]");
+}
+
 static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum key_id id)
 {
     const void *at = key_field(s, id);
@@ -184,6 +201,7 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_STAGES:     write_numbers(out, s->kv->stage_layers, s->kv_num_stages); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_ACCEPTED:   write_accepted(out, &s->sched.speculation); break;
+    case KIND_TENANTS:    write_tenants(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
     case KIND_LATER:
@@ -207,6 +225,7 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
         return keys[id].standard || keys[id].required || *(const uint64_t *)at > 0;
     case KIND_PRIORITIES: return s->synth.num_priorities > 0;
     case KIND_ACCEPTED: return s->sched.speculation.num_accepted > 0;
+    case KIND_TENANTS:    return s->synth.num_tenants > 0;
     case KIND_BOOL: case KIND_U32: case KIND_DOUBLE: case KIND_NS: case KIND_TIME_OR_END: case KIND_WORD:
     case KIND_BYTES:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:

@@ -111,7 +111,8 @@ struct pkv_scenario *loader_make(struct loader *l, struct pkv_err *err)
     l->scenario = made;
     if (!made)
         return NULL;
-    if (give_preset(l, err) < 0 || loader_read(l, KEY_NONE + 1, KEY_COUNT - 1, err) < 0 ||
+    if (give_preset(l, err) < 0 || loader_settle_sessions(l, err) < 0 ||
+        loader_read(l, KEY_NONE + 1, KEY_COUNT - 1, err) < 0 ||
         keep_trace_place(l, err) < 0) {
         pkv_scenario_destroy(made);
         l->scenario = made = NULL;
@@ -148,6 +149,11 @@ void pkv_scenario_destroy(struct pkv_scenario *s)
     pkv_free((char *)s->synth.prompt.trace);
     pkv_free((char *)s->synth.output.trace);
     pkv_free((char *)s->synth.prefix_tokens.trace);
+    pkv_free((char *)s->synth.turns.trace);
+    pkv_free((char *)s->synth.turn_tokens.trace);
+    for (size_t i = 0; i < s->synth.num_tenants; i++)
+        pkv_free((char *)s->private_->tenants[i].name);
+    pkv_free(s->private_->tenants);
     pkv_free(s->private_->path);
     pkv_free(s->private_->priorities);
     pkv_free(s->private_->weights);
@@ -174,7 +180,10 @@ int pkv_scenario_open_traffic(const struct pkv_scenario *scenario, struct pkv_tr
 {
     *out = (struct pkv_traffic){ .trace = NULL };
     if (scenario->is_trace) {
-        out->trace = pkv_trace_open(scenario->trace, &scenario->trace_options, err);
+        struct pkv_trace_options options = scenario->trace_options;
+
+        options.sessions = true;
+        out->trace = pkv_trace_open(scenario->trace, &options, err);
         if (!out->trace)
             return fail_trace(scenario, err);
         out->source = pkv_trace_source(out->trace);

@@ -83,6 +83,9 @@ int loader_gather(struct loader *l, const char *path, const struct pkv_setting *
 /* A scenario of what was gathered; l->scenario is not used. NULL with an error. */
 struct pkv_scenario *loader_make(struct loader *l, struct pkv_err *err);
 
+/* Who says how many turns a conversation has, and not which share of the requests are its first, means
+ * all of them. */
+int loader_settle_sessions(struct loader *l, struct pkv_err *err);
 /* Read one key, or its default. Its decider must have been read. */
 int loader_read_key(struct loader *l, enum key_id id, struct pkv_err *err);
 /* Does the value stand in the file, so that its paths start there? */
@@ -131,6 +134,7 @@ int value_read_stages(const struct value *v, struct pkv_err *err);
 int value_read_budget(const struct value *v, struct pkv_err *err);
 int value_read_priorities(const struct value *v, struct pkv_err *err);
 int value_read_accepted(const struct value *v, struct pkv_err *err);
+int value_read_tenants(const struct value *v, struct pkv_err *err);
 int value_read_vary(const struct value *v, struct pkv_err *err);   /* changes nothing */
 
 void groups_write(struct pkv_text *out, const struct pkv_sched_config *c);
@@ -144,6 +148,7 @@ struct pkv_scenario *scenario_create(struct pkv_err *err);   /* empty, with one 
 struct pkv_scenario_private {
     int64_t *priorities;        /* owned */
     double *weights;            /* owned */
+    struct pkv_synth_tenant *tenants;   /* [synth.num_tenants] owned, names too */
     /* Where the file names its trace, for one that cannot be opened; trace_line 0 = a setting did. */
     char *path;                 /* owned */
     uint64_t trace_line;

@@ -323,6 +323,7 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_STAGES:            return value_read_stages(v, err);
     case KIND_BUDGET:            return value_read_budget(v, err);
     case KIND_PRIORITIES:        return value_read_priorities(v, err);
+    case KIND_TENANTS:           return value_read_tenants(v, err);
     case KIND_GPU_BLOCKS:        return read_gpu_blocks(v, err);
     case KIND_SCHEDULING_POLICY: return value_read_scheduling_policy(v, err);
     case KIND_FULL_ISL:          return value_read_full_isl(v, err);

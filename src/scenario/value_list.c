@@ -1,5 +1,5 @@
 /*
- * value_list.c - the values that are lists of numbers: priorities and accepted drafts.
+ * value_list.c - the values that are lists: priorities, tenants and accepted drafts.
  */
 #include <string.h>
 
@@ -109,6 +109,55 @@ int value_read_accepted(const struct value *v, struct pkv_err *err)
         if (pkv_parse_u64(node->text, node->length, speculation->num_tokens, &count, &why) < 0)
             return value_fail(&item, err, "'%.40s' %s", node->text, why);
         speculation->accepted[speculation->num_accepted++] = (uint32_t)count;
+    }
+    return 0;
+}
+
+/* {name: a, weight: 3, priority: 1} */
+static int read_tenant(const struct value *v, const struct node *node, struct pkv_synth_tenant *out,
+                       struct pkv_err *err)
+{
+    static const char *const known[] = { "name", "weight", "priority" };
+    const struct node *name, *weight, *priority;
+
+    if (node->kind != NODE_MAP)
+        return node_fail(node, err, "%s: a tenant is a map, like {name: a, weight: 1}", v->shown);
+    for (const struct node *child = node->children; child; child = child->next)
+        if (strcmp(child->key, "name") != 0 && strcmp(child->key, "weight") != 0 &&
+            strcmp(child->key, "priority") != 0)
+            return fail_unknown_word(v->shown, child, known, 3, err);
+    name = node_child(node, "name");
+    weight = node_child(node, "weight");
+    priority = node_child(node, "priority");
+    if (!name || name->kind != NODE_SCALAR || name->length == 0)
+        return node_fail(name ? name : node, err, "%s: a tenant has a name", v->shown);
+    out->weight = 1;
+    if (weight && read_weight(v, weight, &out->weight, err) < 0)
+        return -1;
+    out->has_priority = priority != NULL;
+    if (priority && read_priority(v, priority, &out->priority, err) < 0)
+        return -1;
+    out->name = pkv_strdup(name->text, err);
+    return out->name ? 0 : -1;
+}
+
+int value_read_tenants(const struct value *v, struct pkv_err *err)
+{
+    struct pkv_scenario *s = v->scenario;
+    size_t num = 0;
+
+    if (want_list(v, "tenants, like [{name: a, weight: 3}, {name: b}],", err) < 0)
+        return -1;
+    for (const struct node *node = v->node->children; node; node = node->next)
+        num++;
+    s->private_->tenants = pkv_alloc(num, sizeof(*s->private_->tenants), err);
+    if (!s->private_->tenants)
+        return -1;
+    s->synth.tenants = s->private_->tenants;
+    for (const struct node *node = v->node->children; node; node = node->next) {
+        if (read_tenant(v, node, &s->private_->tenants[s->synth.num_tenants], err) < 0)
+            return -1;
+        s->synth.num_tenants++;
     }
     return 0;
 }

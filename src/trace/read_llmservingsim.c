@@ -154,6 +154,7 @@ static int next_part(struct pkv_trace *t, const char *text, size_t length, struc
         return pkv_fields_fail(&f.fields, F_TOOL, err, "is longer than 73 years");
     s->delay_ns = (int64_t)f.tool_ns;
     s->is_open = more > 0;
+    out->spec.is_last = more == 0;
     if (s->is_open)
         pkv_lines_put_back(&t->lines, text, length);
     return kind;
@@ -218,5 +219,5 @@ const struct pkv_reader pkv_reader_llmservingsim = {
              "input_tok_ids; or sessions with sub_requests",
              "LLMServingSim, workloads/README.md",
              "{\"input_toks\": 9, \"output_toks\": 4, \"arrival_time_ns\": 0}"},
-    .rate = rate, .read = read_row, .finish = pkv_free,
+    .has_followers = true, .rate = rate, .read = read_row, .finish = pkv_free,
 };

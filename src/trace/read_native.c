@@ -9,7 +9,8 @@
  * what is left. An id here is (id, position in its block), never id * 512 in 64 bits.
  * Source of the other names (created_time, input_tokens, session_id, delay, request_id): the
  * mooncake traces of Dynamo's replay and AIPerf's MooncakeTrace (aiperf, dataset/loader/models.py).
- * A row with a delay follows the former row of its session; one without comes at its time.
+ * A row with a delay follows the former row of its session, and its abort and deadline count from its
+ * arrival; one without comes at its time. `last` marks a session's last row.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -27,7 +28,7 @@
     X(F_PRIORITY, "priority") X(F_DEADLINE_MS, "deadline_ms") X(F_SALT, "salt")      \
     X(F_CACHE_SALT, "cache_salt") X(F_ADAPTER, "adapter") X(F_TENANT, "tenant")      \
     X(F_ABORT_MS, "abort_ms") X(F_SESSION, "session") X(F_DELAY_MS, "delay_ms")      \
-    X(F_TURN, "turn") X(F_N, "n")                                                    \
+    X(F_TURN, "turn") X(F_LAST, "last") X(F_N, "n")                                                    \
     X(F_CREATED_TIME, "created_time") X(F_INPUT_TOKENS, "input_tokens")              \
     X(F_SESSION_ID, "session_id") X(F_DELAY, "delay") X(F_REQUEST_ID, "request_id")  \
     X(F_STRICT_PRIORITY, "strict_priority") X(F_POLICY_CLASS, "policy_class")        \
@@ -165,6 +166,17 @@ static int read_prompt(struct found *f, struct pkv_err *err)
     return more;
 }
 
+static int read_last(struct found *f, struct pkv_err *err)
+{
+    struct pkv_json_value value;
+    if (pkv_json_value(&f->fields.j, &value, err) < 0)
+        return -1;
+    f->row->spec.is_last = pkv_json_text_is(&value.raw, "true");
+    if (f->row->spec.is_last || pkv_json_text_is(&value.raw, "false"))
+        return 0;
+    return pkv_fields_fail(&f->fields, F_LAST, err, "is neither true nor false");
+}
+
 static int read_field(void *ctx, int at, struct pkv_err *err)
 {
     struct found *f = ctx;
@@ -195,6 +207,7 @@ static int read_field(void *ctx, int at, struct pkv_err *err)
     case F_SESSION_ID:    return pkv_fields_text(&f->fields, &t->session, err);
     case F_DELAY_MS:
     case F_DELAY:         return read_ms(f, field, &spec->delay_ns, err);
+    case F_LAST:          return read_last(f, err);
     case F_TURN:          return pkv_json_u64(&f->fields.j, UINT32_MAX, &f->turn, err);
     case F_STRICT_PRIORITY:
     case F_POLICY_CLASS:
@@ -271,6 +284,8 @@ static int check_session(const struct found *f, struct pkv_err *err)
     if (has_either(f, F_DELAY_MS, F_DELAY))
         return pkv_fields_fail(&f->fields, has(f, F_DELAY) ? F_DELAY : F_DELAY_MS, err,
                                "needs a session: it is the time after the session's former row");
+    if (has(f, F_LAST))
+        return pkv_fields_fail(&f->fields, F_LAST, err, "needs a session: it tells its last row");
     if (f->row->prev_column)
         return pkv_json_fail_at(&f->fields.j, f->row->prev_column, err, "segment '@prev' needs a "
                                 "session: it is the text of the session's former row");
@@ -288,7 +303,8 @@ static int check_together(struct found *f, struct pkv_err *err)
     if (f->has_segments && has(f, F_HASH_IDS))
         return pkv_fields_fail(&f->fields, F_HASH_IDS, err, "and segments of a prompt exclude "
                                                             "each other");
-    if (has(f, F_ABORT_MS) && has_time(f) && spec->abort_ns < spec->arrival_ns)
+    if (has(f, F_ABORT_MS) && !has_either(f, F_DELAY_MS, F_DELAY) &&
+        spec->abort_ns < spec->arrival_ns)
         return pkv_fields_fail(&f->fields, F_ABORT_MS, err, "is %" PRId64 " ns before the arrival",
                                spec->arrival_ns - spec->abort_ns);
     return 0;
@@ -386,16 +402,16 @@ const struct pkv_reader pkv_reader_native = {
     .info = {"native", "JSON lines: timestamp (ms), input_length or prompt, output_length, ...",
              "ours; a superset of mooncake",
              "{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 4}"},
-    .rate = rate, .read = read_row,
+    .has_followers = true, .rate = rate, .read = read_row,
 };
 const struct pkv_reader pkv_reader_mooncake = {
     .info = {"mooncake", "JSON lines with hash_ids, one for each 512 tokens of the prompt",
              "Mooncake traces (FAST'25)", "{\"timestamp\": 0, ..., \"hash_ids\": [1]}"},
-    .rate = rate, .read = read_row,
+    .has_followers = true, .rate = rate, .read = read_row,
 };
 const struct pkv_reader pkv_reader_dynamo = {
     .info = {"dynamo", "Mooncake rows with input_tokens, created_time, session_id, delay, ...",
              "Dynamo's replay; AIPerf",
              "{\"created_time\": 0, \"input_tokens\": 9, ...}"},
-    .rate = rate, .read = read_row,
+    .has_followers = true, .rate = rate, .read = read_row,
 };

@@ -2,56 +2,53 @@
  * synth.c - synthetic traffic, drawn request by request; memory does not follow their number.
  *
  * Each law has a random stream of its own, and a request takes its draws whether they are used or
- * not, so that changing one law (or a share) leaves all others as they were. Times are whole
- * nanoseconds: a constant rate carries its remainder, so it does not drift.
+ * not, so that changing one law (or a share) leaves all others as they were. Of a conversation all
+ * turns are given right behind the first one.
  */
 #include "pagedkv/trace.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
-#include "base/rng.h"
 #include "trace/synth_private.h"
 
-#define NANO UINT64_C(1000000000)
+#define NS_PER_MS 1e6
+#define MAX_CONTEXT_TOKENS UINT64_C(1073741823)
 
-struct pkv_synth {
-    struct pkv_synth_config config;     /* priorities and weights: owned copies below */
-    int64_t *priorities;                /* [num_priorities] owned */
-    double *weights;                    /* [num_priorities] owned */
-    double weight_sum;
-    struct pkv_lengths *prompt, *output, *prefix;   /* owned */
-    uint32_t *prefix_tokens;            /* [prefix_num] owned */
-    struct pkv_rng arrival, prefix_share, prefix_pick, priority, abort_share, abort_time;
-    uint64_t period_ns, period_rest, rest, rate_nano;   /* constant: 1e18 / rate_nano, exact */
-    double mean_gap_ns;                 /* poisson */
-    int64_t now_ns;
-    uint64_t row;
-    struct pkv_span spans[2];
+/* The conversation at hand. */
+struct talk {
+    uint32_t turn, num_turns;           /* turn: that of the row given last, from 1 */
+    uint64_t context_tokens;            /* what it said, prompt and answer */
+    int64_t priority;
+    const char *tenant;
 };
 
-const char *pkv_arrival_law_name(enum pkv_arrival_law law)
-{
-#define PKV_NAME(sym, word) [sym] = word,
-    static const char *const names[] = { PKV_ARRIVAL_LAWS(PKV_NAME) };
-#undef PKV_NAME
-    PKV_ASSERT((unsigned)law < PKV_ARRIVAL_LAW_COUNT);
-    return names[law];
-}
+struct pkv_synth {
+    struct pkv_synth_config config;     /* what it points to: owned copies below */
+    int64_t *priorities;                /* [num_priorities] owned */
+    double *weights;                    /* [num_priorities] owned */
+    struct pkv_synth_tenant *tenants;   /* [num_tenants] owned, names too */
+    double weight_sum, tenant_weight_sum;
+    struct pkv_arrivals arrivals;
+    struct pkv_prefixes prefixes;
+    struct pkv_lengths *prompt, *output, *turns, *turn_tokens;   /* owned; turns NULL = no sessions */
+    struct pkv_numbers ratio, delay, abort_after;
+    struct pkv_rng priority, abort_share, abort_time, tenant, session_share;
+    uint64_t row, num_talks;
+    struct talk talk;
+    char session[24];
+    struct pkv_span spans[PKV_MAX_PREFIX_DEPTH + 1];
+    struct pkv_trace_text texts[PKV_MAX_PREFIX_DEPTH + 1];
+    struct pkv_trace_texts given;
+};
+
+/* --- what is possible ------------------------------------------------------------------------ */
 
 static bool is_share(double x)
 {
     return x >= 0 && x <= 1;
-}
-
-static int check_arrival(const struct pkv_synth_config *c, struct pkv_err *err)
-{
-    if ((unsigned)c->arrival >= PKV_ARRIVAL_LAW_COUNT)
-        return pkv_fail(err, PKV_ERR_INPUT, "arrival law %u is unknown", (unsigned)c->arrival);
-    if (c->arrival != PKV_ARRIVAL_AT_ONCE && !(c->rate_per_s >= 1e-9 && c->rate_per_s <= 1e9))
-        return pkv_fail(err, PKV_ERR_INPUT, "a rate of %g requests a second is out of range: it "
-                        "must be 1e-9 to 1e9", c->rate_per_s);
-    return 0;
 }
 
 static int check_priorities(const struct pkv_synth_config *c, struct pkv_err *err)
@@ -69,20 +66,42 @@ static int check_priorities(const struct pkv_synth_config *c, struct pkv_err *er
     return 0;
 }
 
+static int check_tenants(const struct pkv_synth_config *c, struct pkv_err *err)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->num_tenants; i++) {
+        const struct pkv_synth_tenant *tenant = &c->tenants[i];
+        if (!(tenant->weight >= 0 && tenant->weight <= 1e15))
+            return pkv_fail(err, PKV_ERR_INPUT, "weight %g of tenant %s is out of range: it must be "
+                            "0 to 1e15", tenant->weight, tenant->name);
+        sum += tenant->weight;
+    }
+    if (c->num_tenants > 0 && !(sum > 0))
+        return pkv_fail(err, PKV_ERR_INPUT, "the weights of the tenants sum up to 0");
+    return 0;
+}
+
 static int check(const struct pkv_synth_config *c, struct pkv_err *err)
 {
     if (c->num_requests == 0)
         return pkv_fail(err, PKV_ERR_INPUT, "the number of requests is 0");
-    if (check_arrival(c, err) < 0 || check_priorities(c, err) < 0)
+    if (check_priorities(c, err) < 0 || check_tenants(c, err) < 0)
         return -1;
-    if (!is_share(c->prefix_share) || !is_share(c->abort_share))
-        return pkv_fail(err, PKV_ERR_INPUT, "a share of %g is out of range: it must be 0 to 1",
-                        is_share(c->prefix_share) ? c->abort_share : c->prefix_share);
+    const double shares[] = {c->prefix_share, c->abort_share, c->session_share};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        if (!is_share(shares[i]))
+            return pkv_fail(err, PKV_ERR_INPUT, "a share of %g is out of range: it must be 0 to 1",
+                            shares[i]);
     if (c->abort_min_ns < 0 || c->abort_max_ns < c->abort_min_ns)
         return pkv_fail(err, PKV_ERR_INPUT, "aborts between %" PRId64 " and %" PRId64 " ns after "
                         "arrival are impossible", c->abort_min_ns, c->abort_max_ns);
+    if (c->session_share > 0 && c->arrival == PKV_ARRIVAL_CLOSED_LOOP)
+        return pkv_fail(err, PKV_ERR_INPUT, "conversations in a closed loop are impossible: for so "
+                        "many users at once let as many conversations arrive at once");
     return 0;
 }
+
+/* --- beginning ------------------------------------------------------------------------------- */
 
 static int copy_priorities(struct pkv_synth *s, struct pkv_err *err)
 {
@@ -96,45 +115,59 @@ static int copy_priorities(struct pkv_synth *s, struct pkv_err *err)
         s->weights[i] = c->priority_weights[i];
         s->weight_sum += s->weights[i];
     }
-    s->config.priorities = s->priorities;
-    s->config.priority_weights = s->weights;
     return 0;
 }
 
-static int draw_prefixes(struct pkv_synth *s, struct pkv_err *err)
+static int copy_tenants(struct pkv_synth *s, struct pkv_err *err)
 {
     const struct pkv_synth_config *c = &s->config;
-    if (c->prefix_num == 0)
-        return 0;
-    s->prefix = pkv_lengths_create(&c->prefix_tokens, PKV_LENGTH_OF_PREFIX, c->seed, err);
-    s->prefix_tokens = pkv_alloc(c->prefix_num, sizeof *s->prefix_tokens, err);
-    if (!s->prefix || !s->prefix_tokens)
+    s->tenants = pkv_alloc(c->num_tenants, sizeof *s->tenants, err);
+    if (!s->tenants)
         return -1;
-    for (uint32_t i = 0; i < c->prefix_num; i++)
-        s->prefix_tokens[i] = pkv_lengths_draw(s->prefix);
+    for (size_t i = 0; i < c->num_tenants; i++) {
+        s->tenants[i] = c->tenants[i];
+        s->tenants[i].name = pkv_strdup(c->tenants[i].name, err);
+        if (!s->tenants[i].name)
+            return -1;
+        s->tenant_weight_sum += s->tenants[i].weight;
+    }
     return 0;
 }
 
 static void begin_streams(struct pkv_synth *s)
 {
     uint64_t seed = s->config.seed;
-    pkv_rng_init(&s->arrival, seed, "arrival");
-    pkv_rng_init(&s->prefix_share, seed, "prefix share");
-    pkv_rng_init(&s->prefix_pick, seed, "prefix pick");
     pkv_rng_init(&s->priority, seed, "priority");
     pkv_rng_init(&s->abort_share, seed, "abort share");
     pkv_rng_init(&s->abort_time, seed, "abort time");
+    pkv_rng_init(&s->tenant, seed, "tenant");
+    pkv_rng_init(&s->session_share, seed, "session share");
 }
 
-/* A rate is taken to a billionth of a request a second, so that 0.1 is a tenth. */
-static void begin_arrivals(struct pkv_synth *s)
+static int begin_lengths(struct pkv_synth *s, struct pkv_err *err)
 {
-    if (s->config.arrival == PKV_ARRIVAL_AT_ONCE)
-        return;
-    s->rate_nano = (uint64_t)(s->config.rate_per_s * 1e9 + 0.5);
-    s->period_ns = NANO * NANO / s->rate_nano;
-    s->period_rest = NANO * NANO % s->rate_nano;
-    s->mean_gap_ns = 1e18 / (double)s->rate_nano;
+    const struct pkv_synth_config *c = &s->config;
+    s->prompt = pkv_lengths_create(&c->prompt, PKV_LENGTH_OF_PROMPT, NULL, c->seed, err);
+    if (s->prompt)
+        s->output = pkv_lengths_create(&c->output, PKV_LENGTH_OF_OUTPUT, s->prompt, c->seed, err);
+    if (!s->output || c->session_share <= 0)
+        return s->output ? 0 : -1;
+    s->turns = pkv_lengths_create(&c->turns, PKV_LENGTH_OF_SESSION, NULL, c->seed, err);
+    if (s->turns)
+        s->turn_tokens = pkv_lengths_create(&c->turn_tokens, PKV_LENGTH_OF_TURN, NULL, c->seed, err);
+    return s->turn_tokens ? 0 : -1;
+}
+
+static int begin_numbers(struct pkv_synth *s, struct pkv_err *err)
+{
+    const struct pkv_synth_config *c = &s->config;
+    if (pkv_numbers_init(&s->ratio, &c->max_tokens_ratio, "the ratio of max_tokens", c->seed,
+                         "max tokens", err) < 0 ||
+        pkv_numbers_init(&s->delay, &c->delay_ms, "the delay of a turn", c->seed, "turn delay",
+                         err) < 0)
+        return -1;
+    return pkv_numbers_init(&s->abort_after, &c->abort_after_ms, "the time of aborts", c->seed,
+                            "abort after", err);
 }
 
 struct pkv_synth *pkv_synth_create(const struct pkv_synth_config *config, struct pkv_err *err)
@@ -146,12 +179,14 @@ struct pkv_synth *pkv_synth_create(const struct pkv_synth_config *config, struct
         return NULL;
     s->config = *config;
     begin_streams(s);
-    begin_arrivals(s);
-    s->prompt = pkv_lengths_create(&config->prompt, PKV_LENGTH_OF_PROMPT, config->seed, err);
-    if (s->prompt)
-        s->output = pkv_lengths_create(&config->output, PKV_LENGTH_OF_OUTPUT, config->seed, err);
-    if (s->output && copy_priorities(s, err) == 0 && draw_prefixes(s, err) == 0)
+    if (pkv_arrivals_init(&s->arrivals, &s->config, err) == 0 && begin_lengths(s, err) == 0 &&
+        begin_numbers(s, err) == 0 && copy_priorities(s, err) == 0 && copy_tenants(s, err) == 0 &&
+        pkv_prefixes_init(&s->prefixes, &s->config, err) == 0) {
+        s->config.priorities = s->priorities;
+        s->config.priority_weights = s->weights;
+        s->config.tenants = s->tenants;
         return s;
+    }
     pkv_synth_destroy(s);
     return NULL;
 }
@@ -162,52 +197,49 @@ void pkv_synth_destroy(struct pkv_synth *s)
         return;
     pkv_lengths_destroy(s->prompt);
     pkv_lengths_destroy(s->output);
-    pkv_lengths_destroy(s->prefix);
-    pkv_free(s->prefix_tokens);
+    pkv_lengths_destroy(s->turns);
+    pkv_lengths_destroy(s->turn_tokens);
+    pkv_prefixes_finish(&s->prefixes);
+    for (size_t i = 0; s->tenants && i < s->config.num_tenants; i++)
+        pkv_free((char *)s->tenants[i].name);
+    pkv_free(s->tenants);
     pkv_free(s->priorities);
     pkv_free(s->weights);
     pkv_free(s);
 }
 
-/* The gap before the next request: constant begins at 0, poisson with a gap. */
-static uint64_t draw_gap(struct pkv_synth *s)
+/* --- a row ----------------------------------------------------------------------------------- */
+
+/* Time to the abort, or PKV_NO_TIME. */
+static int64_t draw_abort(struct pkv_synth *s)
 {
-    switch (s->config.arrival) {
-    case PKV_ARRIVAL_CONSTANT:
-        if (s->row == 0)
-            return 0;
-        s->rest += s->period_rest;
-        if (s->rest < s->rate_nano)
-            return s->period_ns;
-        s->rest -= s->rate_nano;
-        return s->period_ns + 1;
-    case PKV_ARRIVAL_POISSON: {
-        double gap = pkv_rng_exponential(&s->arrival) * s->mean_gap_ns + 0.5;
-        return gap < 0x1p63 ? (uint64_t)gap : UINT64_MAX;
-    }
-    case PKV_ARRIVAL_AT_ONCE:
-    case PKV_ARRIVAL_LAW_COUNT:
-        break;
-    }
-    return 0;
+    const struct pkv_synth_config *c = &s->config;
+    uint64_t spread = (uint64_t)(c->abort_max_ns - c->abort_min_ns);
+    bool aborts = pkv_rng_unit(&s->abort_share) < c->abort_share;
+    int64_t after = c->abort_min_ns + (int64_t)pkv_rng_below(&s->abort_time, spread + 1);
+    double after_ns = pkv_numbers_draw(&s->abort_after) * NS_PER_MS + 0.5;
+    if (!aborts)
+        return PKV_NO_TIME;
+    if (c->abort_after_ms.law == PKV_NUMBER_NONE)
+        return after;
+    return after_ns < 0x1p62 ? (int64_t)after_ns : INT64_C(1) << 62;
 }
 
 static int set_times(struct pkv_synth *s, struct pkv_request_spec *out, struct pkv_err *err)
 {
-    const struct pkv_synth_config *c = &s->config;
-    uint64_t gap = draw_gap(s);
-    uint64_t spread = (uint64_t)(c->abort_max_ns - c->abort_min_ns);
-    bool aborts = pkv_rng_unit(&s->abort_share) < c->abort_share;
-    uint64_t after = (uint64_t)c->abort_min_ns + pkv_rng_below(&s->abort_time, spread + 1);
-    if (gap > (uint64_t)(INT64_MAX - s->now_ns))
-        return pkv_fail(err, PKV_ERR_INPUT, "request %" PRIu64 " would arrive beyond %" PRId64
-                        " ns: the rate is too low for so many", s->row, INT64_MAX);
-    s->now_ns += (int64_t)gap;
-    if (aborts && after > (uint64_t)(INT64_MAX - s->now_ns))
-        return pkv_fail(err, PKV_ERR_INPUT, "request %" PRIu64 " would be aborted beyond %" PRId64
-                        " ns", s->row, INT64_MAX);
-    out->arrival_ns = s->now_ns;
-    out->abort_ns = aborts ? s->now_ns + (int64_t)after : PKV_NO_TIME;
+    int64_t after = draw_abort(s);
+    if (!out->follows) {
+        if (pkv_arrivals_next(&s->arrivals, s->row, &out->arrival_ns, err) < 0)
+            return -1;
+        if (after != PKV_NO_TIME && after > INT64_MAX - out->arrival_ns)
+            return pkv_fail(err, PKV_ERR_INPUT, "request %" PRIu64 " would be aborted beyond %"
+                            PRId64 " ns", s->row, INT64_MAX);
+        if (after != PKV_NO_TIME)
+            after += out->arrival_ns;
+    } else {
+        out->arrival_ns = s->arrivals.now_ns;
+    }
+    out->abort_ns = after;
     return 0;
 }
 
@@ -230,29 +262,125 @@ static int64_t draw_priority(struct pkv_synth *s)
     return s->priorities[last];
 }
 
-/* The prompt: a shared prefix or none, then text of the request's own. */
+/* Who asks, and how urgently. */
+static void draw_owner(struct pkv_synth *s, struct talk *out)
+{
+    const struct pkv_synth_tenant *tenant = NULL;
+    out->priority = draw_priority(s);
+    out->tenant = NULL;
+    if (s->config.num_tenants == 0)
+        return;
+    double at = pkv_rng_unit(&s->tenant) * s->tenant_weight_sum, sum = 0;
+    for (size_t i = 0; i < s->config.num_tenants && !(at < sum); i++) {
+        if (s->tenants[i].weight == 0)
+            continue;
+        tenant = &s->tenants[i];
+        sum += tenant->weight;
+    }
+    out->tenant = tenant->name;
+    if (tenant->has_priority)
+        out->priority = tenant->priority;
+}
+
+static void add_span(struct pkv_synth *s, struct pkv_content *content, enum pkv_origin_kind kind,
+                     uint64_t number, uint32_t count)
+{
+    size_t i = content->num_prompt_spans++;
+    s->spans[i] = (struct pkv_span){pkv_origin(kind, number), 0, count};
+    s->texts[i] = (struct pkv_trace_text){kind, number, NULL};
+}
+
+/* The prompt: what was said before, or a shared prefix, or nothing; then text of the request's own. */
 static void draw_prompt(struct pkv_synth *s, struct pkv_request_spec *out)
 {
-    const struct pkv_synth_config *c = &s->config;
-    uint32_t length = pkv_lengths_draw(s->prompt);
-    uint32_t prefix = 0, num = 0;
-    if (c->prefix_num > 0) {
-        uint64_t pick = pkv_rng_below(&s->prefix_pick, c->prefix_num);
-        if (pkv_rng_unit(&s->prefix_share) < c->prefix_share) {
-            prefix = s->prefix_tokens[pick];
-            s->spans[num++] = (struct pkv_span){pkv_origin(PKV_ORIGIN_PREFIX, pick), 0, prefix};
-        }
-    }
-    if (length <= prefix)
-        length = prefix + 1;
-    s->spans[num++] = (struct pkv_span){
-        pkv_origin(PKV_ORIGIN_OWN, s->row), 0, length - prefix,
-    };
-    out->num_prompt_tokens = length;
-    out->content = (struct pkv_content){
-        .root = pkv_content_root(NULL, NULL), .prompt = s->spans, .num_prompt_spans = num,
+    struct pkv_prefix prefix;
+    struct pkv_content *content = &out->content;
+    uint32_t length = pkv_lengths_draw(s->prompt), before;
+    pkv_prefixes_draw(&s->prefixes, &prefix);
+    *content = (struct pkv_content){
+        .root = pkv_content_root(NULL, NULL), .prompt = s->spans,
         .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, s->row),
     };
+    bool goes_on = out->follows && s->talk.num_turns > 0;
+    if (goes_on) {
+        before = (uint32_t)s->talk.context_tokens;
+        length = before + pkv_lengths_draw(s->turn_tokens);
+        add_span(s, content, PKV_ORIGIN_PREV, 0, before);
+    } else {
+        before = prefix.sum_tokens;
+        for (uint32_t i = 0; i < prefix.depth; i++)
+            add_span(s, content, PKV_ORIGIN_PREFIX, prefix.text[i], prefix.tokens[i]);
+    }
+    if (length <= before)
+        length = before + 1;
+    add_span(s, content, PKV_ORIGIN_OWN, s->row, length - before);
+    out->num_prompt_tokens = length;
+    s->given = (struct pkv_trace_texts){s->texts, NULL, NULL};
+}
+
+static void draw_output(struct pkv_synth *s, struct pkv_request_spec *out)
+{
+    uint32_t output = pkv_lengths_draw(s->output);
+    double told = pkv_numbers_draw(&s->ratio) * output + 0.5;
+    out->num_output_tokens = output;
+    out->max_tokens = output ? output : 1;
+    if (told > out->max_tokens)
+        out->max_tokens = told < (double)MAX_CONTEXT_TOKENS ? (uint32_t)told
+                                                            : (uint32_t)MAX_CONTEXT_TOKENS;
+}
+
+static int64_t draw_delay(struct pkv_synth *s)
+{
+    double ns = pkv_numbers_draw(&s->delay) * NS_PER_MS + 0.5;
+    return ns < 0x1p62 ? (int64_t)ns : INT64_C(1) << 62;
+}
+
+/* Is this row the next turn of the conversation at hand? Else a new one begins, or none. */
+static void begin_turn(struct pkv_synth *s, struct pkv_request_spec *out)
+{
+    struct talk *talk = &s->talk;
+    if (talk->turn < talk->num_turns) {
+        out->follows = true;
+        out->delay_ns = draw_delay(s);
+    } else {
+        draw_owner(s, talk);
+        talk->turn = talk->num_turns = 0;
+        if (s->turns && pkv_rng_unit(&s->session_share) < s->config.session_share)
+            talk->num_turns = pkv_lengths_draw(s->turns);
+        if (talk->num_turns == 1)
+            talk->num_turns = 0;
+        if (talk->num_turns > 0)
+            snprintf(s->session, sizeof s->session, "s%" PRIu64, s->num_talks++);
+    }
+    out->priority = talk->priority;
+    out->tenant = talk->tenant;
+}
+
+/* Once its lengths are known: is it the last turn? */
+static void end_turn(struct pkv_synth *s, struct pkv_request_spec *out)
+{
+    struct talk *talk = &s->talk;
+    uint64_t most = s->config.max_context_tokens;
+    if (talk->num_turns == 0)
+        return;
+    talk->context_tokens = (uint64_t)out->num_prompt_tokens + out->num_output_tokens;
+    if (talk->context_tokens >= (most ? most : MAX_CONTEXT_TOKENS) ||
+        s->row + 1 == s->config.num_requests)
+        talk->num_turns = talk->turn + 1;
+    out->session = s->session;
+    out->turn = ++talk->turn;
+    out->is_last = talk->turn == talk->num_turns;
+}
+
+/* The first rows of a closed loop come at once, each later one follows one that ends. */
+static void join_loop(struct pkv_synth *s, struct pkv_request_spec *out)
+{
+    if (s->config.arrival != PKV_ARRIVAL_CLOSED_LOOP)
+        return;
+    out->session = "loop";
+    out->follows = s->row >= s->config.concurrency;
+    out->delay_ns = out->follows ? s->config.loop_delay_ns : 0;
+    out->is_last = s->row + 1 == s->config.num_requests;
 }
 
 static int source_next(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
@@ -261,17 +389,26 @@ static int source_next(void *ctx, struct pkv_request_spec *out, struct pkv_err *
     if (s->row == s->config.num_requests)
         return 0;
     *out = (struct pkv_request_spec){.row = s->row, .deadline_ns = PKV_NO_TIME};
+    begin_turn(s, out);
+    join_loop(s, out);
     if (set_times(s, out, err) < 0)
         return -1;
-    out->priority = draw_priority(s);
     draw_prompt(s, out);
-    out->num_output_tokens = pkv_lengths_draw(s->output);
-    out->max_tokens = out->num_output_tokens ? out->num_output_tokens : 1;
+    draw_output(s, out);
+    end_turn(s, out);
     s->row++;
     return 1;
 }
 
 struct pkv_source pkv_synth_source(struct pkv_synth *s)
 {
-    return (struct pkv_source){.next = source_next, .ctx = s};
+    return (struct pkv_source){
+        .next = source_next, .ctx = s,
+        .has_followers = s->turns || s->config.arrival == PKV_ARRIVAL_CLOSED_LOOP,
+    };
+}
+
+const struct pkv_trace_texts *pkv_synth_texts(const struct pkv_synth *s)
+{
+    return &s->given;
 }

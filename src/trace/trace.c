@@ -322,7 +322,7 @@ static int check_session(struct pkv_trace *t, const struct pkv_row *row, struct 
         return 0;
     return pkv_fail_at(err, pkv_trace_path(t), t->lines.number,
                        row->spec.follows ? row->arrival_column : row->prev_column,
-                       "%s the former row of its session, which is not supported by this version",
+                       "%s the former row of its session, and only a run knows when that ends",
                        row->spec.follows ? "this row comes after" : "this prompt contains");
 }
 
@@ -468,5 +468,8 @@ static int source_next(void *ctx, struct pkv_request_spec *out, struct pkv_err *
 
 struct pkv_source pkv_trace_source(struct pkv_trace *t)
 {
-    return (struct pkv_source){.next = source_next, .ctx = t};
+    return (struct pkv_source){
+        .next = source_next, .ctx = t,
+        .has_followers = t->options.sessions && t->reader->has_followers,
+    };
 }

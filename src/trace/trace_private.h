@@ -46,6 +46,7 @@ enum pkv_row_kind { PKV_ROW_GIVEN, PKV_ROW_NO_OUTPUT };   /* a reader's answer; 
 struct pkv_reader {
     struct pkv_trace_format info;
     bool has_header;             /* CSV: the first line names the columns */
+    bool has_followers;          /* rows may follow others of their session */
     bool has_dates;              /* arrivals are dates: the first row's becomes 0 */
     uint32_t hash_block_size;    /* tokens of a hash id; 0 = 512 */
     const struct pkv_csv_layout *layout;   /* CSV only; NULL = made from the options */

@@ -118,6 +118,8 @@ static void add_native_fields(struct pkv_text *t, const struct pkv_request_spec 
         add_number(t, "turn", spec->turn);
     if (spec->follows)
         add_ms(t, "delay_ms", spec->delay_ns);
+    if (spec->session && spec->is_last)
+        pkv_text_add(t, ", \"last\": true");
 }
 
 static int row_native(struct pkv_trace_writer *w, const struct pkv_request_spec *spec,

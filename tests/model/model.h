@@ -134,6 +134,7 @@ struct model_block;
 struct model_request {
     char *id;                        /* owned */
     uint64_t row;
+    int64_t place;                   /* among all that arrive */
     int64_t arrival_ns, abort_ns, deadline_ns, priority;
     int64_t admitted_ns, first_token_ns, last_token_ns, finish_ns, max_gap_ns;
     uint32_t num_prompt, num_output, max_tokens, num_emitted;

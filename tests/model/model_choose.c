@@ -118,7 +118,7 @@ static struct rank rank_of(const struct model *m, const struct model_request *r,
         rank.third = -place;
         break;
     case MODEL_PREEMPT_PRIORITY:
-        rank = (struct rank){ r->priority, (int64_t)r->row, 0 };
+        rank = (struct rank){ r->priority, r->place, 0 };
         break;
     case MODEL_PREEMPT_FEWEST_OUTPUTS:
         rank = (struct rank){ -(int64_t)r->num_emitted, r->num_prompt, place };

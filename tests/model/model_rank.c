@@ -250,7 +250,7 @@ static int place(const struct model_request *a, const struct model_request *b)
         return 0;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
-    return a->row < b->row ? -1 : 1;
+    return a->place < b->place ? -1 : 1;
 }
 
 void model_rank(struct model *m)

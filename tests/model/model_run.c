@@ -194,6 +194,7 @@ static void take_arrivals(struct model *m)
         struct model_request *r = &m->requests[m->num_arrived];
 
         r->tenant = model_tenant(m, m->specs[m->num_arrived].tenant);
+        r->place = (int64_t)m->num_arrived;
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
         if (m->config.reject_oversized && is_oversized(m, r)) {

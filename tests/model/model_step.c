@@ -18,10 +18,10 @@ static bool stays_before(const struct model *m, const struct model_request *w,
         return false;
     if (model_order_key(m, w) != model_order_key(m, r))
         return model_order_key(m, w) < model_order_key(m, r);
-    return m->config.requeue != MODEL_REQUEUE_BY_ORDER || w->row < r->row;
+    return m->config.requeue != MODEL_REQUEUE_BY_ORDER || w->place < r->place;
 }
 
-/* Behind those that stay before it: behind all its equals, or by row under requeue: by_order. */
+/* Behind those that stay before it: behind all its equals, or by arrival under requeue: by_order. */
 void model_join(struct model *m, struct model_request *r)
 {
     struct model_request *w = m->waiting;
