@@ -204,8 +204,6 @@ START_TEST(the_list_of_keys_is_sound)
         ck_assert(!(key->standard && key->required));
         if (key->kind == KIND_WORD)
             ck_assert_ptr_nonnull(key->words);
-        if (key->kind == KIND_LATER)
-            ck_assert_ptr_nonnull(key->hint);
         for (const char *dot = strchr(key->name, '.'); dot; dot = strchr(dot + 1, '.')) {
             char section[64] = "";
 

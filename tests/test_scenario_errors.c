@@ -277,7 +277,7 @@ static const struct wrong wrongs[] = {
     { "kv: {budget: 1GiB, model: phi-4-14b, tp: 4}\n", 1, 42, "kv.tp: TP 4 does not divide 10" },
     { "kv: {budget: 40GiBs, model: phi-4-14b}\n", 1, 14, "kv.budget: '40GiBs'" },
     { "kv: {budget: 1GiB, model: phi-4-14b, groups: [{type: full}]}\n", 1, 38, "exclude each other" },
-    /* keys of later versions */
+    /* windows, grids */
     { MINIMAL "measure: {after: 1}\n", 3, 18, "'1' has no unit" },
     { MINIMAL "measure: {until: soon}\n", 3, 18, "'soon' is not a time" },
     { MINIMAL "measure: {after: 2s, until: 2s}\n", 3, 29, "measure: until is not above after" },

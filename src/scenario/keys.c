@@ -107,8 +107,6 @@ void section_list(const char *name, char *out, size_t size)
 
         if (prefix && (strncmp(key, name, prefix - 1) != 0 || key[prefix - 1] != '.'))
             continue;
-        if (keys[id].kind == KIND_LATER)
-            continue;   /* known only to be refused */
         key += prefix;
         length = strcspn(key, ".");
         if (length == last_length && memcmp(key, last, length) == 0)
@@ -139,7 +137,6 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
     case KIND_PRIORITIES: case KIND_TENANTS: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY:
     case KIND_FULL_ISL: case KIND_VARY: case KIND_STAGES: case KIND_BUDGET:
-    case KIND_LATER:
         break;
     }
     PKV_UNREACHABLE("a key of this kind decides nothing");

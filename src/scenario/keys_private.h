@@ -42,8 +42,7 @@ enum key_kind {
     KIND_BUDGET,      /* bytes for blocks, which a model makes a number of */
     KIND_SCHEDULING_POLICY,
     KIND_FULL_ISL,
-    KIND_VARY,        /* keys with lists of values; of a grid, not of a run */
-    KIND_LATER        /* known, but not in this version */
+    KIND_VARY         /* keys with lists of values; of a grid, not of a run */
 };
 
 #define MAX_COUNT INT32_MAX               /* tokens, blocks, sequences: two of them fit 32 bits */
@@ -318,7 +317,6 @@ struct key {
     enum key_kind kind;
     bool required;                   /* whenever it has a meaning */
     const char *standard;            /* its value when nobody says one; NULL = none */
-    const char *hint;                /* KIND_LATER: what to do in this version */
     size_t field;                    /* offset in struct pkv_scenario */
     double min, max;                 /* ends included; whole numbers beyond 2^53 are not bounded */
     enum key_id decider;             /* KEY_NONE = always has a meaning */

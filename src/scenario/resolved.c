@@ -204,7 +204,6 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_TENANTS:    write_tenants(out, &s->synth); break;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
-    case KIND_LATER:
         PKV_UNREACHABLE("this key is not written");
     }
 }
@@ -232,7 +231,6 @@ static bool has_value(const struct pkv_scenario *s, enum key_id id)
         return true;
     case KIND_NONE: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY: case KIND_FULL_ISL:
     case KIND_VARY:
-    case KIND_LATER:
         break;
     }
     return false;

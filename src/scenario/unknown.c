@@ -54,8 +54,7 @@ static bool find(struct search *s, enum scope scope, const char *text)
     s->scope = scope;
     pkv_nearest_begin(&s->nearest, text);
     for (int id = KEY_NONE + 1; id < KEY_COUNT; id++)
-        if (keys[id].kind != KIND_LATER)
-            offer(s, keys[id].name);
+        offer(s, keys[id].name);
     for (size_t i = 0; section_name(i); i++)
         offer(s, section_name(i));
     offer_params(s);

@@ -292,12 +292,6 @@ static int read_speedup(const struct value *v, struct pkv_err *err)
     return 0;
 }
 
-static int refuse_later(const struct value *v, struct pkv_err *err)
-{
-    return node_fail_key(v->node, err, "%s: is not in this version; %s", v->shown,
-                         keys[v->source].hint);
-}
-
 int value_read(const struct value *v, struct pkv_err *err)
 {
     switch (keys[v->source].kind) {
@@ -329,7 +323,6 @@ int value_read(const struct value *v, struct pkv_err *err)
     case KIND_FULL_ISL:          return value_read_full_isl(v, err);
     case KIND_VARY:              return value_read_vary(v, err);
     case KIND_ACCEPTED:          return value_read_accepted(v, err);
-    case KIND_LATER:             return refuse_later(v, err);
     }
     PKV_UNREACHABLE("a key has no kind");
 }
