@@ -96,8 +96,8 @@ static const struct wrong wrongs[] = {
       "link.bandwidth: '5 parsecs'" },
     { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {latency: 5}\ntraffic: {trace: t.jsonl}\n", 2, 17,
       "link.latency: '5' has no unit" },
-    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {delay: 5us}\n", 2, 8,
-      "unknown key 'link.delay'; known in link: bandwidth, latency" },
+    { "kv: {num_blocks: 5, host_blocks: 4}\nlink: {colour: 5us}\n", 2, 8,
+      "unknown key 'link.colour'; known in link: bandwidth, latency" },
     /* types */
     { "kv: {num_blocks: many}\n", 1, 18, "kv.num_blocks: 'many' is not a whole number" },
     { "kv: {num_blocks: -5}\n", 1, 18, "'-5' is negative" },

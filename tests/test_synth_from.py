@@ -163,6 +163,18 @@ class Scaled(MadeCase):
         self.assertEqual((len(first), len(second), len(first & second)), (5, 5, 0))
 
 
+class Readme(MadeCase):
+    def test_table(self):
+        """The README shows what comes out of the shipped trace."""
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+        with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
+            command, table = re.search(r"^\$ pagedkv (synth from .*)\n((?:.+\n)+?)```", file.read(),
+                                       re.M).groups()
+        _, _, trace, *flags = command.split()
+        shown = self.done("synth", "from", os.path.join(root, trace), *flags).stdout
+        self.assertEqual(shown, table)
+
+
 class WrongUse(MadeCase):
     def refused(self, words, *args):
         result = self.call("synth", *args)

@@ -28,7 +28,7 @@ class Info(ProgramCase):
         self.write("log.csv", LOG)
         text = self.done("trace", "info", "log.csv", *TOLD).stdout
         self.assertIn("log.csv: 3 rows, format csv\n", text)
-        self.assertRegex(text, r"(?m)^arrivals +from 10\.50 s to 12\.50 s; 1\.5 a second$")
+        self.assertRegex(text, r"(?m)^arrivals +from 10\.50 s to 12\.50 s; 1\.500 a second$")
         # Gaps of 0.25 and 1.75 s: mean 1, deviation 0.75.
         self.assertRegex(text, r"(?m)^burstiness +cv of the gaps 0\.75 ")
         self.assertRegex(text, r"(?m)^prompts +160 tokens; mean 53\.33, p50 30, p90 100, ")

@@ -20,8 +20,9 @@ struct session_run {
 
 /* Requests of the run, most of them in one of a few sessions. */
 void session_run_draw(struct session_run *session, const struct random_run *run);
-/* Run them by the product, and put those that came into the run in their stead. */
-void session_run_flatten(struct session_run *session, struct random_run *run,
+/* Run them by the product, and put those that came into the run in their stead.
+ *   returns  false, with nothing changed, when that run did not come to its end */
+bool session_run_flatten(struct session_run *session, struct random_run *run,
                          const struct pkv_engine_config *config);
 void session_run_finish(struct session_run *session);
 /* The requests as asked for, from the first one on. */

@@ -351,8 +351,8 @@ static bool is_equal(uint64_t seed, bool watched)
         const struct pkv_engine_config config = config_of(c);
 
         session_run_draw(&c->session, &c->run);
-        session_run_flatten(&c->session, &c->run, &config);
-        num_followed += c->session.num_followed;
+        c->has_sessions = session_run_flatten(&c->session, &c->run, &config);
+        num_followed += c->has_sessions ? c->session.num_followed : 0;
     }
     model_config_read(&c->model_config, &c->run.sched);
     c->model_config.step_time = c->run.step_time;
