@@ -27,6 +27,8 @@ static int give(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
         .deadline_ns = PKV_NO_TIME, .num_prompt_tokens = asked->num_prompt,
         .num_output_tokens = asked->num_output,
         .max_tokens = asked->max_tokens ? asked->max_tokens : asked->num_output,
+        .num_samples = asked->num_samples, .sample_output_tokens = asked->outputs,
+        .is_beam_search = asked->is_beam_search,
         .content = { .prompt = &run->prompt, .num_prompt_spans = 1,
                      .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, run->num_given) } };
     run->num_given++;
@@ -46,6 +48,10 @@ static int note_event(void *ctx, const struct pkv_event *event, struct pkv_err *
         .need_blocks = event->need_blocks, .free_blocks = event->free_blocks,
         .num_holders = event->num_holders, .num_blocks = event->num_blocks,
         .num_bytes = event->num_bytes, .time_ns = event->time_ns, .done_ns = event->done_ns };
+    told->parent_row = event->parent ? event->parent->row : UINT64_MAX;
+    told->shared_blocks = event->shared_blocks;
+    told->freed_blocks = event->freed_blocks;
+    pkv_request_id(event->request, told->id, sizeof told->id);
     for (size_t i = 0; i < event->num_holders; i++) {
         told->holder_rows[i] = event->holders[i].request->row;
         told->holder_blocks[i] = event->holders[i].num_blocks;

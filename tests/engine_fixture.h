@@ -17,11 +17,16 @@
 struct asked {
     int64_t arrival_ns, abort_ns;
     uint32_t num_prompt, num_output, max_tokens;
+    uint32_t num_samples;              /* 0 = one answer */
+    const uint32_t *outputs;           /* [num_samples], or NULL = num_output each */
+    bool is_beam_search;
 };
 
 struct told_event {
     enum pkv_event_kind kind;
-    uint64_t step, row, grower_row;
+    uint64_t step, row, grower_row, parent_row;
+    char id[16];
+    uint32_t shared_blocks, freed_blocks;
     enum pkv_limit limit;
     uint64_t need_blocks;
     uint32_t free_blocks;

@@ -185,6 +185,35 @@ class Lessons(ScenarioCase):
         self.assertEqual([row["hit_tokens"] for row in self.requests()], ["0", "1023", "1024"])
         self.say(name, "the second finds 1,023 and computes 100")
 
+    def shared(self, name, *settings):
+        """Blocks saved by sharing, of those in all tables, as a head says it."""
+        return percent(self.run_scenario(name, *sets(*settings))["samples"]["shared_frac"])
+
+    def test_samples_and_beams(self):
+        name = "samples_and_beams.yaml"
+        alone = ("traffic.samples=1",)
+        table = {n: self.shared(name, f"traffic.samples={n}") + " " +
+                 self.shared(name, *alone, f"traffic.beam_width={n}") for n in "246"}
+        self.say_rows(name, table)
+        off = self.run_scenario(name, *sets("scheduler.fork=off"))
+        self.assertEqual((off["samples"]["shared_frac"], off["samples"]["forks"]), (0, 0))
+        cached = self.shared(name, "scheduler.fork=off", "kv.prefix_cache=true")
+        self.say(name, f"full blocks all the same: {cached}",
+                 f"{off['preemptions']} requests are preempted",
+                 f"three of four copies of it are saved: {100 * 3 / 4 * 161 / 499:.0f} %")
+        # On paper: a prompt of 160 tokens is 10 blocks, of which 3 of 4 holds are saved; each sample
+        # takes a block of its own for every 16 of its 336 - 1 further positions, step by step.
+        saved = tables = 0
+        for position in range(161, 160 + 336):
+            saved += 3 * 10
+            tables += 4 * -(-position // 16)
+        run = self.run_scenario(name, *sets("traffic.requests=1", "traffic.prompt_tokens=160",
+                                            "traffic.output_tokens=336", "step_time=fixed:1"))
+        # The first step has the prompt alone in the tables: 10 blocks.
+        self.assertEqual(run["samples"]["shared_frac"],
+                         int(saved / (tables + 10) * 1e9) / 1e9)
+        self.assertEqual((run["samples"]["forks"], run["blocks"]["copied"]), (3, 0))
+
     def test_block_size(self):
         name = "block_size.yaml"
         table, taken, running = {}, {}, {}

@@ -243,6 +243,18 @@ START_TEST(p3_wrong_sums)
 }
 END_TEST
 
+START_TEST(p4_wrong_holds)
+{
+    struct pkv_pool *pool = make_pool(3);
+
+    pool->num_holds = 1;
+    expect_broken(pool, "P4");
+    pool->num_holds = 0;
+    expect_sound(pool);
+    pkv_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(giving_back_what_nobody_holds_aborts)
 {
     struct pkv_pool *pool = make_pool(3);
@@ -269,6 +281,7 @@ int main(void)
     tcase_add_test(tests, p1_block_nowhere);
     tcase_add_test(tests, p2_wrong_count);
     tcase_add_test(tests, p3_wrong_sums);
+    tcase_add_test(tests, p4_wrong_holds);
     tcase_add_test_raise_signal(tests, giving_back_what_nobody_holds_aborts, SIGABRT);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

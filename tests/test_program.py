@@ -178,7 +178,7 @@ class Help(ProgramCase):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
         self.assertEqual([key for key in facts["SUMMARY.JSON"]
-                          if key not in ("waste", "speculation", "whole", "sessions")],
+                          if key not in ("waste", "speculation", "samples", "whole", "sessions")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]

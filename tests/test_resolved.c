@@ -122,7 +122,7 @@ START_TEST(the_resolved_text_has_every_key_and_no_other)
                      "  requeue: front\n  grow: one_by_one\n  publish: alloc\n  mix: mixed\n"
                      "  evict: lru\n  cache: blocks\n  layout: paged\n  watermark: 0\n"
                      "  unhashed_free: head\n  blocked_prefill: stop\n  priority_victim: vllm\n"
-                     "  chunk_end: free\n  oversized: reject\n  max_num_seqs: 256\n"
+                     "  chunk_end: free\n  oversized: reject\n  fork: false\n  max_num_seqs: 256\n"
                      "  max_num_batched_tokens: 8192\n  enable_chunked_prefill: true\n"
                      "  long_prefill_token_threshold: 0\n  max_model_len: 0\n  async_scheduling: false\n"
                      "  lookahead_at_admission: true\nspeculation:\n  method: none\n"

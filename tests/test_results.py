@@ -253,6 +253,57 @@ class Memory(ProgramCase):
         self.assertLess(self.peak_kib(200_000), self.peak_kib(10_000) + 1024)
 
 
+class Samples(ProgramCase):
+    """README.md's request of four samples: 20 tokens in blocks of 16, 2, 3, 4 and 6 tokens out."""
+
+    def run_four(self, *args, **kwargs):
+        self.write("scenario.yaml", "kv: {num_blocks: 10, prefix_cache: false}\n"
+                   "step_time: fixed:1\ntraffic: {trace: trace.jsonl}\n")
+        self.write("trace.jsonl", '{"id": "a", "timestamp": 0, "input_length": 20, "n": 4, '
+                   '"output_length": [2, 3, 4, 6]}\n')
+        return self.done("run", "scenario.yaml", "--check", *args, **kwargs)
+
+    def column(self, name):
+        return [int(row[name]) for row in self.rows("out", "steps.csv")]
+
+    def test_fork(self):
+        """Each copy is a block beside the full one, which all hold until the last of them ends."""
+        self.run_four("-q", "-o", "out", "--set", "scheduler.fork=on")
+        self.assertEqual(self.column("used_blocks"), [2, 1 + 4, 1 + 3, 1 + 2, 1 + 1, 1 + 1])
+        self.assertEqual(self.column("free_blocks_end"), [8, 10 - 4, 10 - 3, 10 - 2, 10 - 2, 10])
+        told = self.summary("out")["samples"]
+        times = [told.pop(name) for name in ("ttft_ms", "e2e_ms")]
+        self.assertEqual(told, {"requests": 1, "samples": 4, "forks": 3, "forked_tokens": 3 * 20,
+                                "dropped_beams": 0, "copied_blocks": 3, "shared_frac": 6 / 24,
+                                "peak_shared_frac": 3 / 8})
+        self.assertEqual([(t["count"], t["max"]) for t in times], [(1, 1), (1, 6)])
+
+    def test_times_of_whole_requests(self):
+        """One after the other: samples begin with steps 0, 2, 5 and 9, the last of 15 ends the run."""
+        self.run_four("-q", "-o", "out", "--set", "scheduler.max_num_seqs=1")
+        figures = self.summary("out")
+        self.assertEqual([(figures["samples"][name]["count"], figures["samples"][name]["max"])
+                          for name in ("ttft_ms", "e2e_ms")], [(1, 1), (1, 15)])
+        self.assertEqual(figures["latency_ms"]["ttft"]["sum_ns"], (1 + 3 + 6 + 10) * 10**6)
+
+    def test_an_aborted_sample_ends_no_request(self):
+        """The first token came, the end did not: all samples are aborted in step 1."""
+        self.run_four("-q", "-o", "whole")
+        self.write("trace.jsonl", self.read("trace.jsonl").replace(b'"n": 4', b'"n": 4, "abort_ms": 1.5'))
+        self.done("run", "scenario.yaml", "-q", "-o", "out")
+        told = self.summary("out")["samples"]
+        self.assertEqual((told["ttft_ms"]["count"], told["e2e_ms"]["count"]), (1, 0))
+
+    def test_step_by_step(self):
+        shown = self.run_four("--step", "--set", "scheduler.fork=on", input="\n" * 8, stdin=None).stdout
+        page = shown.partition("\nStep 1 ")[2].partition("\nStep 2 ")[0]
+        self.assertIn("\nshared      0 by 4: A B C D\n", page)
+        for table in ("a/0          +1        21/21     5/16  0* 2", "a/3          +1        21/21     "
+                      "5/16  0* 1"):
+            self.assertIn(table, page)
+        self.assertIn("\nforked      a/1 from a/0: shares its 2 blocks\n", shown)
+
+
 class Figures(ProgramCase):
     """Every figure of summary.json that the logs tell, by the definitions in README.md."""
 

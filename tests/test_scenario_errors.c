@@ -268,6 +268,15 @@ static const struct wrong wrongs[] = {
       "admit: mc_sf looks into a future of one token a step; it goes without speculation" },
     { MINIMAL "scheduler: {preset: mc-sf, async_scheduling: true}\n", 3, 46,
       "it goes without async_scheduling" },
+    { MINIMAL "scheduler: {fork: true, async_scheduling: true}\n", 3, 19,
+      "fork: does not go together with async_scheduling in this version" },
+    { MINIMAL "scheduler: {preset: vllm-async, fork: on}\n", 3, 39,
+      "fork: does not go together with async_scheduling in this version" },
+    { MINIMAL "speculation: {method: ngram, num_tokens: 2, acceptance_rate: 1}\n"
+      "scheduler: {fork: on}\n", 4, 19, "fork: does not go together with speculation in this version" },
+    { "kv: {num_blocks: 100, host_blocks: 100}\ntraffic: {trace: t.jsonl}\n"
+      "scheduler: {on_preempt: swap, fork: on}\n", 3, 37,
+      "fork: does not go together with on_preempt: swap in this version" },
     /* a model's keys */
     { "kv: {budget: 40GiB}\n", 1, 14, "there is no kv.model" },
     { "kv: {num_blocks: 5, model: llama}\n", 1, 28, "kv.model: 'llama' is neither" },

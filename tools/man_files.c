@@ -72,6 +72,8 @@ static const struct man_fact events[] = {
                 "most: at most five pairs of id and number of blocks; while the queue is shut by a "
                 "latch, of whoever would be first, and refused_step, in which step and refused, by "
                 "whose refusal it was shut; without refused, that one is gone"},
+    {"fork", "from, the sample whose blocks it shares from here on; shared_blocks, and shared_tokens in "
+             "them; freed_blocks, of its own, of a beam that gives way"},
     {"preempt", "for, the request that was short of blocks; freed_blocks; lost_tokens, computed "
                 "positions that were given up"},
     {"first_token", "nothing more"},
@@ -113,6 +115,10 @@ static const struct man_fact summary[] = {
     {"outcome", "done; stuck: nothing can change any more; livelock: the same goes on for ever; "
                 "interrupted; max_steps: a limit that only the library sets; horizon: that of the "
                 "scenario; failed: a disk full, no memory. All but done cover what was done until then"},
+    {"samples", "only where several answers were asked for: requests that did, samples, forks, "
+                "forked_tokens taken over, dropped_beams, copied_blocks; shared_frac and "
+                "peak_shared_frac, saved of the blocks in all tables; ttft_ms and e2e_ms, arrival to the "
+                "first token of any sample of a request, and to the end of its last"},
     {"whole", "only with a window (measure), which all figures above then cover: requests, preemptions "
               "and makespan_ns of the whole run"},
     {"waste", "only under a contiguous layout: shares of all positions of the pool, weighted by time: "

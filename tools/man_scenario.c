@@ -54,6 +54,10 @@ static const struct man_fact scheduler[] = {
     {"chunk_end", "free or keep: whether a chunked group holds on to its last hashed block when the "
                   "chunk is over"},
     {"oversized", "reject or wait: what becomes of a request that could never run"},
+    {"fork", "on: the samples of a request share its prompt's blocks and copy on write, and are given up "
+             "together, without speculation, async_scheduling and swapping; off: each is admitted by "
+             "itself. false"},
+    {"beam_drop", "with fork, the share of beams that give way to others at each token; 0.1"},
     {"max_num_seqs", "most running requests; 256, 0 is unlimited"},
     {"max_num_batched_tokens", "most tokens in a step; 8192, 0 is unlimited"},
     {"enable_chunked_prefill", "cut prompts to the budget; true"},
@@ -121,6 +125,8 @@ static const struct man_fact traffic[] = {
     {"tenants", "[{name, weight, priority}, ...]: drawn by weight; one with a priority has that"},
     {"aborts", "{share, min, max}: this share is cancelled, min to max after arrival; or after_ms: a law as "
                "for max_tokens_ratio"},
+    {"samples", "answers that each request asks for, each with a length of its own; 1"},
+    {"beam_width", "beams that each request is searched with; needs fork; 1"},
     {"seed", "of everything that is drawn; 1"},
 };
 

@@ -62,6 +62,7 @@ enum pkv_origin_kind {
     PKV_ORIGIN_OWN,      /* number = row; text of one request alone */
     PKV_ORIGIN_OUTPUT,   /* number = row; what a request generated */
     PKV_ORIGIN_PREFIX,   /* number = synthetic prefix */
+    PKV_ORIGIN_SAMPLE,   /* number = row, and above bit 44 the sample; what it generated */
     PKV_ORIGIN_PREV      /* number = 0; prompt and answer of the former row of the session: stands
                           * in the rows of a trace, and is put in place before anything is hashed */
 };
@@ -80,6 +81,7 @@ struct pkv_content {
     size_t num_prompt_spans;
     uint64_t output_origin;          /* generated token j is (output_origin, output_first + j) */
     uint32_t output_first;
+    bool prompt_only;                /* what it generates gets no identity */
 };
 
 struct pkv_cache;
@@ -150,6 +152,7 @@ struct pkv_seq {
     uint64_t *keys;                 /* owned: identity of the text up to the end of each unit */
     uint64_t root, output_origin;
     uint32_t output_first;
+    bool prompt_only;               /* no identity beyond the prompt: others write its text */
     struct pkv_table tables[PKV_MAX_GROUPS];
     struct pkv_table copies;        /* of blocks on the host: their places in the table, rising */
     uint32_t num_copied_tokens;     /* positions it had when they were made */
@@ -171,6 +174,7 @@ struct pkv_cache_figures {
     uint64_t num_stored;                         /* different positions in held blocks */
     uint64_t num_evicted, num_copied;            /* identities lost to a taker; copies on write */
     uint32_t num_host_blocks, num_host_used;     /* room for copies, and copies */
+    uint64_t num_holds;                          /* lengths of all tables together */
     struct pkv_pool_counts pool;
 };
 
@@ -328,6 +332,9 @@ void pkv_cache_abandon(struct pkv_cache *cache, struct pkv_seq *seq, size_t tran
 uint32_t pkv_cache_num_coming(const struct pkv_cache *cache);
 size_t pkv_cache_num_transfers(const struct pkv_cache *cache);
 
+/* Would it write its next position into a block that others hold, too? */
+bool pkv_cache_writes_shared(const struct pkv_cache *cache, const struct pkv_seq *seq);
+
 struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_free(const struct pkv_cache *cache);
 uint32_t pkv_cache_num_groups(const struct pkv_cache *cache);
@@ -352,6 +359,9 @@ uint64_t pkv_cache_blocks_for(const struct pkv_cache *cache, uint64_t num_positi
 /* The most positions a sequence can have before the pool is too small for it; UINT32_MAX when a
  * window or a state never asks for more. */
 uint32_t pkv_cache_room(const struct pkv_cache *cache);
+
+/* Of these, those that are full and so never written again. */
+uint64_t pkv_cache_full_blocks(const struct pkv_cache *cache, uint64_t num_positions);
 
 /* Blocks the layout must give at admission at least. */
 uint32_t pkv_cache_reserve_blocks(const struct pkv_cache *cache, uint32_t num_prompt_tokens,

@@ -74,6 +74,7 @@ struct pkv_step_row {
      * nothing ever will, as it is the rest of a last block, of a guess or of a power of two;
      * external: free, while the first in line found no run long enough. */
     int64_t reserved_slots, internal_slots, external_slots;
+    int64_t table_blocks;           /* lengths of all tables: what used_blocks would be unshared */
 };
 
 /* One request at its end. Times are PKV_NO_TIME where the thing never happened. */
@@ -90,7 +91,8 @@ struct pkv_request_row {
     X(PKV_EVENT_BLOCKED, "blocked") X(PKV_EVENT_PREEMPT, "preempt")             \
     X(PKV_EVENT_FIRST_TOKEN, "first_token") X(PKV_EVENT_FINISH, "finish")       \
     X(PKV_EVENT_ABORT, "abort")                                                 \
-    X(PKV_EVENT_SWAP_OUT, "swap_out") X(PKV_EVENT_SWAP_IN, "swap_in")
+    X(PKV_EVENT_SWAP_OUT, "swap_out") X(PKV_EVENT_SWAP_IN, "swap_in")           \
+    X(PKV_EVENT_FORK, "fork")
 
 enum pkv_event_kind {
 #define PKV_ENUM(sym, word) sym,
@@ -125,7 +127,9 @@ struct pkv_event {
     const struct pkv_request *refused;
     uint64_t refused_step;
     const struct pkv_request *grower;     /* preempt: for whom */
-    uint32_t freed_blocks, lost_tokens;   /* preempt, abort */
+    uint32_t freed_blocks, lost_tokens;   /* preempt, abort; fork: freed */
+    const struct pkv_request *parent;     /* fork: whose blocks it shares */
+    uint32_t shared_blocks, shared_tokens;   /* fork: how many, with how many positions */
     enum pkv_request_status was;          /* abort */
     uint32_t num_blocks;                  /* swap_out, swap_in: on their way */
     uint64_t num_bytes;                   /* the same */
@@ -205,6 +209,9 @@ struct pkv_engine_figures {
     /* Turns: requests that followed another of their session; of their prompts what came before in
      * it, and what of that was still cached when they came. Those rejected are not counted. */
     uint64_t turns, former_tokens, retained_tokens;
+    /* Requests that asked for several answers, and those answers; forks at the end of a prompt, and
+     * positions taken over by them for the first time; beams that gave way to others. */
+    uint64_t sampled_requests, samples, forks, forked_tokens, dropped_beams;
     struct pkv_cache_figures cache;
     bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
                                            * preempt: never nobody is given up */

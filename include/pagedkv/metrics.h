@@ -68,6 +68,10 @@ struct pkv_summary {
     bool has_waste;
     double waste_reserved_frac, waste_internal_frac, waste_external_frac;
     struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
+    /* Blocks that sharing saved, of those that all tables have together. */
+    double mean_shared_frac, peak_shared_frac;
+    /* ns, from arrival to the first token of any of a request's samples, and to the last one's end */
+    struct pkv_distribution ttft_all, e2e_all;
     double requests_per_s, output_tokens_per_s;
     double limit_frac[PKV_LIMIT_COUNT];
     bool has_targets;

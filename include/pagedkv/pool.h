@@ -9,6 +9,7 @@
  *   P1  a block is in the free queue if and only if its reference count is 0, and once
  *   P2  num_free is the length of the free queue
  *   P3  allocated + revived = released + blocks that are held now
+ *   P4  num_holds is the sum of the reference counts
  */
 #ifndef PAGEDKV_POOL_H
 #define PAGEDKV_POOL_H
@@ -122,6 +123,8 @@ uint32_t pkv_pool_unref(struct pkv_pool *pool, const pkv_block_id *ids, uint32_t
 
 uint32_t pkv_pool_ref_cnt(const struct pkv_pool *pool, pkv_block_id id);
 uint32_t pkv_pool_num_free(const struct pkv_pool *pool);
+/* Reference counts of all blocks together: more than the blocks held by as many as are shared. */
+uint64_t pkv_pool_num_holds(const struct pkv_pool *pool);
 uint32_t pkv_pool_num_blocks(const struct pkv_pool *pool);
 struct pkv_pool_counts pkv_pool_counts(const struct pkv_pool *pool);
 

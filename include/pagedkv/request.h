@@ -43,7 +43,19 @@ struct pkv_request_spec {
     uint32_t num_output_tokens;     /* what it will really produce; 0 = none */
     uint32_t max_tokens;            /* what the scheduler is told */
     struct pkv_content content;
+    /* Several answers to one prompt: parallel samples, or the beams of a search. The engine makes a
+     * request of each, with `sample` from 0. */
+    uint32_t num_samples;           /* 0 and 1 = one answer */
+    bool is_beam_search;            /* the samples are its beams */
+    uint32_t sample;
+    const uint32_t *sample_output_tokens;   /* [num_samples], or NULL = num_output_tokens each */
 };
+
+/* Output tokens of one of its samples. */
+static inline uint32_t pkv_spec_outputs(const struct pkv_request_spec *spec, uint32_t sample)
+{
+    return spec->sample_output_tokens ? spec->sample_output_tokens[sample] : spec->num_output_tokens;
+}
 
 #define PKV_REQUEST_STATUSES(X)                                             \
     X(PKV_REQUEST_WAITING, "waiting")      /* never admitted, holds no block */  \
@@ -75,6 +87,17 @@ struct pkv_steady {
     struct pkv_request *prev, *next;   /* neighbours in the bucket, by admission */
 };
 
+/* Its place among the samples of what was asked. With fork on, those still live are a gang: they hang
+ * together in a ring, and stand side by side in the queue or in running. Until their prompt is
+ * computed they wait for the fork: the first of them computes it, the others hold no block. */
+struct pkv_sample {
+    uint32_t index, num;           /* of num; num 1 = its own only */
+    bool is_beam;
+    bool waits_for_fork;
+    uint32_t num_drawn;            /* generated tokens when its beams were drawn last */
+    struct pkv_request *next, *prev;   /* in the ring, by index; itself when alone */
+};
+
 struct pkv_request {
     struct pkv_seq seq;
     uint32_t num_emitted;          /* generated tokens */
@@ -102,6 +125,7 @@ struct pkv_request {
     uint32_t timed_tokens;         /* tokens whose times the engine has written */
     int64_t timed_step;            /* the step of the last of them */
     struct pkv_steady steady;      /* the scheduler's */
+    struct pkv_sample sample;      /* the scheduler's */
     uint32_t num_overtakes;        /* later ones admitted while it was refused */
     /* While it waits; the scheduler's. */
     uint64_t waits_since_pass;     /* admission passes there had been when it came into the queue */
@@ -128,6 +152,14 @@ struct pkv_request *pkv_request_get(struct pkv_request_ref ref);   /* NULL = gon
 size_t pkv_request_id(const struct pkv_request *request, char *out, size_t size);
 
 void pkv_request_set_status(struct pkv_request *request, enum pkv_request_status status);
+
+/* The ring of a gang: in at its end, out of it, its first, how many are in it. */
+void pkv_sample_join(struct pkv_request *first, struct pkv_request *newcomer);
+void pkv_sample_leave(struct pkv_request *request);
+struct pkv_request *pkv_sample_first(const struct pkv_request *request);
+uint32_t pkv_sample_count(const struct pkv_request *request);
+/* Does another one compute its prompt? */
+bool pkv_sample_follows(const struct pkv_request *request);
 
 /* Records are reused, so memory follows the number of live requests. */
 struct pkv_request_store;

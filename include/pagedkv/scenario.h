@@ -57,6 +57,7 @@ struct pkv_scenario {
     char *trace;                       /* owned; path as to be opened */
     struct pkv_trace_options trace_options;
     struct pkv_synth_config synth;
+    double beam_drop;                  /* share; sched has it in thousandths */
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
     int64_t measure_after_ns, measure_until_ns;   /* what figures cover; until 0 = to the end */
     int64_t horizon_ns;                /* 0 = none */

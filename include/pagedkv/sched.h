@@ -32,6 +32,8 @@
  *   S9  drafts are proposed for running requests alone, and as many as are asked for
  *   S10 whoever is swapped or resuming has copies on the host and nobody else has; those resuming have a
  *       transfer in each, in their order; cache and scheduler have as many transfers
+ *   S11 the live samples of one request run all together, side by side, or all wait; of those that wait
+ *       for the fork only the first holds blocks or stands in the queue
  * Source of the default behaviour: vllm/v1/core/sched/scheduler.py.
  */
 #ifndef PAGEDKV_SCHED_H
@@ -124,6 +126,11 @@ struct pkv_sched_config {
      * left beside pure decodes is padded to as many tokens as those have. */
     bool lookahead_at_admission;
     struct pkv_speculation speculation;
+    /* Samples share blocks; else each is admitted by itself. Without speculation and async_scheduling,
+     * as then a token a step comes out of each, and it is known when the next step is planned; and
+     * without swapping, which moves blocks of one request. */
+    bool fork;
+    uint32_t beam_drop;                      /* beams that give way at each token, in thousandths */
     uint64_t seed;
 };
 
@@ -187,6 +194,15 @@ struct pkv_transfer {
     int64_t done_ns;                     /* the engine's */
 };
 
+/* A sample took over all blocks of another: at the end of their prompt, or when beams were drawn. */
+struct pkv_plan_fork {
+    struct pkv_request_ref ref, parent;
+    uint32_t num_shared_blocks, num_tokens;   /* taken over: what the parent had */
+    uint32_t freed_blocks;                    /* of those it held before: what nobody else held */
+    bool is_again;                            /* it has forked before: it was given up since */
+    bool sampled;                             /* its first token came out with the parent's */
+};
+
 /* Requests that decode undisturbed are not listed one by one: num_steady of them, all of them before
  * the first entry in scheduling order, get one token each. pkv_sched_list_entries() spells them out. */
 struct pkv_plan {
@@ -216,6 +232,8 @@ struct pkv_plan {
     /* written by commit: whose last token this was, in scheduling order */
     struct pkv_request **finished;
     size_t num_finished;
+    struct pkv_plan_fork *forks;
+    size_t num_forks;
 };
 
 struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct pkv_err *err);

@@ -42,6 +42,8 @@ struct pkv_trace_format {
 };
 const struct pkv_trace_format *const *pkv_trace_format_list(size_t *out_num);
 
+#define PKV_MAX_SAMPLES 1024u    /* answers that one row may ask for */
+
 struct pkv_trace_options {
     const char *format;          /* NULL = find it */
     /* Any CSV: "arrival=ts,prompt=in,output=out", each role with the name of its column; prompt and
@@ -51,6 +53,7 @@ struct pkv_trace_options {
     const char *time_unit;       /* of such an arrival: s, ms, us, ns, date; NULL = s */
     uint32_t hash_block_size;    /* tokens a hash id stands for; 0 = as the format has it, or 512 */
     bool lenient_ids;            /* pad or cut hash ids whose number is not ceil(length / block) */
+    bool without_beams;          /* rows with a beam_width above 1 are an error */
     bool sort;                   /* read all rows, then give them in time order */
     uint64_t limit;              /* rows; 0 = all */
     uint64_t speedup_num, speedup_den;  /* all times are divided by num / den; 0 = 1 */
@@ -124,7 +127,8 @@ const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *trace);
     X(PKV_LOSS_SESSION, "sessions") X(PKV_LOSS_TURN, "numbers of turns")                           \
     X(PKV_LOSS_MAX_TOKENS, "max_tokens other than the output")                                     \
     X(PKV_LOSS_PRIORITY, "priorities") X(PKV_LOSS_DEADLINE, "deadlines")                           \
-    X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")
+    X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")       \
+    X(PKV_LOSS_SAMPLES, "several answers a row (n, beams); the longest is written")
 
 enum pkv_trace_loss {
 #define PKV_ENUM(sym, text) sym,
@@ -282,6 +286,9 @@ struct pkv_synth_config {
     double abort_share;
     struct pkv_number abort_after_ms;
     int64_t abort_min_ns, abort_max_ns;
+    /* Each request asks for so many answers: parallel samples, each with a length of its own, or one
+     * search with so many beams. 0 and 1 = one answer; not both above 1. */
+    uint32_t samples, beam_width;
 };
 
 struct pkv_synth;

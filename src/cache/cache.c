@@ -338,6 +338,7 @@ struct pkv_cache_figures pkv_cache_figures(const struct pkv_cache *cache)
         .num_copied = cache->num_copied,
         .num_host_blocks = cache->num_host_blocks,
         .num_host_used = cache->num_host_used,
+        .num_holds = pkv_pool_num_holds(cache->pool),
         .pool = pkv_pool_counts(cache->pool),
     };
 }

@@ -181,6 +181,13 @@ void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
 /* Identities of the first num units, which the known tokens fill. */
 int seq_hash(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num, struct pkv_err *err);
 
+/* Of its first num_tokens, those that may get an identity. */
+static inline uint32_t seq_identified(const struct pkv_seq *seq, uint32_t num_tokens)
+{
+    bool is_beyond = seq->prompt_only && num_tokens > seq->num_prompt_tokens;
+    return is_beyond ? seq->num_prompt_tokens : num_tokens;
+}
+
 static inline uint32_t positions_in_block(uint32_t num_positions, uint32_t index,
                                           uint32_t block_size)
 {

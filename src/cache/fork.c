@@ -54,6 +54,23 @@ void cache_copy_on_write(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t 
     }
 }
 
+bool pkv_cache_writes_shared(const struct pkv_cache *cache, const struct pkv_seq *seq)
+{
+    bool writes = false;
+    for (uint32_t g = 0; cache->has_forked && g < cache->num_groups; g++)
+        writes |= cache_num_copies(cache, seq, g, seq->num_computed_tokens + 1) > 0;
+    return writes;
+}
+
+uint64_t pkv_cache_full_blocks(const struct pkv_cache *cache, uint64_t num_positions)
+{
+    uint64_t num = 0;
+    for (uint32_t g = 0; g < cache->num_groups; g++)
+        if (cache->groups[g].ops == &pkv_group_full)   /* others let go of them, or write them again */
+            num += num_positions / cache->groups[g].block_size;
+    return num;
+}
+
 int pkv_cache_fork(struct pkv_cache *cache, const struct pkv_seq *parent, struct pkv_seq *child,
                    struct pkv_err *err)
 {

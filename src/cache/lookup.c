@@ -46,7 +46,7 @@ static void find_of_group(const struct pkv_cache *cache, const struct pkv_seq *s
 static uint32_t find_tokens(const struct pkv_cache *cache, const struct pkv_seq *seq,
                             pkv_block_id *const *outs)
 {
-    uint32_t tokens = seq->num_known_tokens - 1, asked;
+    uint32_t tokens = seq_identified(seq, seq->num_known_tokens - 1), asked;
     tokens -= tokens % cache->align;
     bool has_full[PKV_MAX_GROUPS] = {false};
     do {
@@ -90,7 +90,7 @@ void pkv_cache_find_prefix(struct pkv_cache *cache, const struct pkv_seq *seq,
     *out_hit = (struct pkv_hit){0};
     if (!cache->prefix_cache)
         return;
-    PKV_ASSERT((seq->num_known_tokens - 1) / cache->unit <= seq->num_keys);
+    PKV_ASSERT(seq_identified(seq, seq->num_known_tokens - 1) / cache->unit <= seq->num_keys);
     cache_find_common(cache, seq, out_hit);
 }
 

@@ -67,6 +67,7 @@ void pkv_cache_publish_known(struct pkv_cache *cache, struct pkv_seq *seq, uint3
     PKV_ASSERT(num_tokens <= seq->num_known_tokens && num_tokens <= seq->num_computed_tokens);
     if (!cache->prefix_cache)
         return;
+    num_tokens = seq_identified(seq, num_tokens);
     num_tokens -= num_tokens % cache->align;
     if (cache->is_plain && num_tokens / cache->align <= seq->tables[0].num_published)
         return;

@@ -45,6 +45,7 @@ int pkv_seq_init(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_
         .root = content->root,
         .output_origin = content->output_origin,
         .output_first = content->output_first,
+        .prompt_only = content->prompt_only,
     };
     if (copy_spans(cache, seq, content, err) < 0)
         return -1;
@@ -237,7 +238,7 @@ int pkv_cache_prepare(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num
         return 0;
     if (grow_keys(cache, seq, num_positions / cache->unit, err) < 0)
         return -1;
-    if (seq_hash(cache, seq, seq->num_known_tokens / cache->unit, err) < 0)
+    if (seq_hash(cache, seq, seq_identified(seq, seq->num_known_tokens) / cache->unit, err) < 0)
         return -1;
     uint64_t num_hit = 0;
     for (uint32_t g = 0; g < cache->num_groups; g++)

@@ -34,7 +34,7 @@ static bool has_prev(const struct pkv_content *content)
 
 static int read_row(struct pkv_engine *e, struct pkv_err *err)
 {
-    int got = e->config.source.next(e->config.source.ctx, &e->next, err);
+    int got = samples_next(e, err);
     e->has_next = got == 1;
     if (got <= 0)
         return got;
@@ -146,6 +146,8 @@ static int arrive(struct pkv_engine *e, const struct pkv_request_spec *spec,
     if (e->figures.first_arrival_ns == PKV_NO_TIME)
         e->figures.first_arrival_ns = r->arrival_ns;
     bool rejected = r->status == PKV_REQUEST_REJECTED;
+    e->figures.sampled_requests += spec->num_samples > 1 && spec->sample == 0;
+    e->figures.samples += spec->num_samples > 1;
     e->figures.rejected += rejected;
     e->row.rejected += rejected;
     struct pkv_event event = event_of(e, PKV_EVENT_ARRIVE, r->arrival_ns, r);

@@ -59,6 +59,11 @@ static void say_need(struct pkv_engine *e, const struct pkv_request *r, const st
             count(known).text, count(budget).text);
         return;
     }
+    if (plan->limit == PKV_LIMIT_SEQS && r->sample.num > config->max_num_seqs) {
+        say(e, ": its %s samples exceed max_num_seqs %s", count(r->sample.num).text,
+            count(config->max_num_seqs).text);
+        return;
+    }
     uint64_t need = pkv_sched_blocks_for(e->sched, known);
     say(e, ": its %s tokens take %s blocks", count(known).text, count(need).text);
     if (plan->head_need_blocks > need)

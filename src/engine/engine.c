@@ -70,6 +70,7 @@ void pkv_engine_destroy(struct pkv_engine *e)
     pkv_fingerprint_free(&e->watch.kept);
     pkv_fingerprint_free(&e->watch.present);
     pkv_free(e->entries);
+    pkv_free(e->sample_id);
     pkv_sched_destroy(e->sched);
     pkv_free(e);
 }

@@ -40,10 +40,14 @@ struct pkv_engine {
     struct pkv_engine_config config;
     struct pkv_sched *sched;             /* owned */
     struct pkv_heap aborts;              /* live requests that will be aborted, by (time, row) */
-    struct pkv_request_spec next;        /* the source's next row */
+    struct pkv_request_spec asked;       /* the source's row at hand */
+    struct pkv_request_spec next;        /* the next request: the row, or one of its samples */
     bool has_next;
     struct sessions sessions;            /* rows that were read before their time */
     int64_t stopped_ns;                  /* the last step with a row that could not be read on from */
+    uint64_t num_rows_more;              /* requests beyond the rows, before this one */
+    char *sample_id;                     /* owned */
+    size_t sample_id_capacity;
     bool is_too_long;                    /* the step at hand does not fit virtual time */
     bool learns;                         /* a policy may decide otherwise in a state that looks the same */
     bool steps_matter;                   /* ... or once more idle steps have gone by */
@@ -83,6 +87,10 @@ void link_done(struct pkv_engine *e);
 int64_t link_wait_ns(const struct pkv_engine *e);
 /* When the oldest one will be done; PKV_NO_TIME = none is under way. */
 int64_t link_next_ns(const struct pkv_engine *e);
+
+/* samples.c */
+/* The next of the requests that rows stand for: 1, 0 at the end, -1. */
+int samples_next(struct pkv_engine *e, struct pkv_err *err);
 
 /* step.c */
 int engine_step(struct pkv_engine *e, struct pkv_err *err);

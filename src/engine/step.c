@@ -16,6 +16,7 @@ static void fill_planned(struct pkv_engine *e, const struct pkv_plan *plan, uint
     row->used_blocks = (int64_t)cache.num_blocks - cache.num_free;
     row->cached_blocks = cache.num_cached;
     row->stored_tokens = (int64_t)cache.num_stored;
+    row->table_blocks = (int64_t)cache.num_holds;
     row->evicted_blocks = (int64_t)(cache.num_evicted - evicted_before);
     row->preempted = (int64_t)plan->num_preemptions;
     row->preemptions_total = (int64_t)pkv_sched_num_preemptions(e->sched);
@@ -221,16 +222,47 @@ static void settle_left(struct pkv_engine *e, const struct pkv_plan *plan)
         gaps_settle(e, plan->preemptions[i].ref.request, e->now_ns);
 }
 
-static int tokens_out(struct pkv_engine *e, const struct pkv_plan_entry *entry, int64_t end_ns,
+static int tokens_out(struct pkv_engine *e, struct pkv_request *r, uint32_t num, int64_t end_ns,
                       struct pkv_err *err)
 {
-    struct pkv_request *r = entry->ref.request;
     bool is_first = r->first_token_ns == PKV_NO_TIME;
-    gaps_tokens(e, r, entry->num_sampled, end_ns);
+    gaps_tokens(e, r, num, end_ns);
     if (!is_first || !e->wants_events)
         return 0;
     struct pkv_event event = event_of(e, PKV_EVENT_FIRST_TOKEN, end_ns, r);
     return emit_event(e, &event, err);
+}
+
+/* A fork that was drawn among beams is one that gave way; all others are at the end of a prompt. */
+static void count_forks(struct pkv_engine *e, const struct pkv_plan *plan)
+{
+    for (size_t i = 0; i < plan->num_forks; i++) {
+        const struct pkv_plan_fork *f = &plan->forks[i];
+        bool is_drawn = f->num_tokens > f->ref.request->seq.num_prompt_tokens;
+        e->figures.dropped_beams += is_drawn;
+        e->figures.forks += !is_drawn;
+        e->figures.forked_tokens += is_drawn || f->is_again ? 0 : f->num_tokens;
+        e->row.output_tokens += f->sampled;
+    }
+}
+
+/* Those who share another one's blocks from here on; a first token comes out with the parent's. */
+static int tell_forks(struct pkv_engine *e, const struct pkv_plan *plan, int64_t end_ns,
+                      struct pkv_err *err)
+{
+    for (size_t i = 0; i < plan->num_forks; i++) {
+        const struct pkv_plan_fork *f = &plan->forks[i];
+        struct pkv_event event = event_of(e, PKV_EVENT_FORK, end_ns, f->ref.request);
+        event.parent = f->parent.request;
+        event.shared_blocks = f->num_shared_blocks;
+        event.shared_tokens = f->num_tokens;
+        event.freed_blocks = f->freed_blocks;
+        if (emit_event(e, &event, err) < 0)
+            return -1;
+        if (f->sampled && tokens_out(e, f->ref.request, 1, end_ns, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int finish(struct pkv_engine *e, struct pkv_request *r, int64_t end_ns, struct pkv_err *err)
@@ -267,15 +299,19 @@ static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t en
     row->max_gap_ns = plan->num_steady ? row->dur_ns : 0;
     for (size_t i = 0; i < plan->num_entries; i++)
         count_entry(e, &plan->entries[i]);
+    count_forks(e, plan);
     /* Counted first, so that the account holds even if a sink fails in the middle. */
     e->figures.output_tokens += (uint64_t)row->output_tokens;
     e->figures.completed += plan->num_finished;
     row->finished = (int64_t)plan->num_finished;
     for (size_t i = 0; i < plan->num_entries; i++) {
         const struct pkv_plan_entry *entry = &plan->entries[i];
-        if (entry->num_sampled && tokens_out(e, entry, end_ns, err) < 0)
+        uint32_t num = entry->num_sampled;
+        if (num > 0 && tokens_out(e, entry->ref.request, num, end_ns, err) < 0)
             return -1;
     }
+    if (tell_forks(e, plan, end_ns, err) < 0)
+        return -1;
     for (size_t i = 0; i < plan->num_finished; i++)
         if (finish(e, plan->finished[i], end_ns, err) < 0)
             return -1;

@@ -62,6 +62,19 @@ static int preemption(struct pkv_out *out, struct pkv_text *scratch, const struc
     return 0;
 }
 
+static int fork_of(struct pkv_out *out, struct pkv_text *scratch, const struct pkv_event *e,
+                   struct pkv_err *err)
+{
+    const char *parent = request_id(scratch, e->parent, err);
+    if (!parent)
+        return -1;
+    word(out, ",\"from\":", parent);
+    number(out, ",\"shared_blocks\":", e->shared_blocks);
+    number(out, ",\"shared_tokens\":", e->shared_tokens);
+    number(out, ",\"freed_blocks\":", e->freed_blocks);
+    return 0;
+}
+
 static int by_kind(struct pkv_out *out, struct pkv_text *scratch, const struct pkv_event *e,
                    struct pkv_err *err)
 {
@@ -102,6 +115,8 @@ static int by_kind(struct pkv_out *out, struct pkv_text *scratch, const struct p
         number(out, ",\"bytes\":", e->num_bytes);
         number(out, ",\"done_ns\":", (uint64_t)e->done_ns);
         return 0;
+    case PKV_EVENT_FORK:
+        return fork_of(out, scratch, e, err);
     case PKV_EVENT_KIND_COUNT:
         break;
     }

@@ -14,7 +14,8 @@
 
 int figures_init(struct figures *f, struct pkv_err *err)
 {
-    struct pkv_histogram **all[] = {&f->ttft, &f->tpot, &f->itl, &f->max_gap, &f->e2e, &f->queue};
+    struct pkv_histogram **all[] = {&f->ttft, &f->tpot, &f->itl, &f->max_gap, &f->e2e, &f->queue,
+                                    &f->ttft_all, &f->e2e_all};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         *all[i] = pkv_histogram_create(err);
         if (!*all[i])
@@ -32,12 +33,27 @@ void figures_finish(struct figures *f)
     pkv_histogram_destroy(f->e2e);
     pkv_histogram_destroy(f->queue);
     pkv_free(f->gaps);
+    pkv_histogram_destroy(f->ttft_all);
+    pkv_histogram_destroy(f->e2e_all);
+    open_requests_free(&f->open);
 }
 
 static void raise_to(uint64_t *peak, int64_t value)
 {
     if ((uint64_t)value > *peak)
         *peak = (uint64_t)value;
+}
+
+static void add_shared(struct figures *f, const struct pkv_step_row *row)
+{
+    uint64_t tables = (uint64_t)row->table_blocks, saved = tables - (uint64_t)row->used_blocks;
+    f->tables_time += (__int128)tables * row->dur_ns;
+    f->saved_time += (__int128)saved * row->dur_ns;
+    if ((__int128)saved * f->peak_saved_tables <= (__int128)f->peak_saved * tables &&
+        f->peak_saved_tables > 0)
+        return;
+    f->peak_saved = saved;
+    f->peak_saved_tables = tables;
 }
 
 int figures_add_gap(struct figures *f, int64_t gap_ns, struct pkv_err *err)
@@ -114,6 +130,7 @@ int figures_add_row(struct figures *f, const struct pkv_step_row *row,
     f->internal_time += row->internal_slots * dur;
     f->external_time += row->external_slots * dur;
     f->rows_time += dur;
+    add_shared(f, row);
     f->limit_time[row->limit] += dur;
     raise_to(&f->peak_used, row->used_blocks);
     raise_to(&f->peak_waiting, row->waiting);
@@ -217,6 +234,15 @@ static void count_request(struct figures *f, const struct pkv_request_row *row)
     s->unfinished += row->status == PKV_REQUEST_UNFINISHED;
 }
 
+static int add_sample(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
+{
+    struct request_times times;
+    if (open_requests_end(&f->open, row, &times, err) < 0 ||
+        add_time(f->ttft_all, times.ttft_ns, err) < 0)
+        return -1;
+    return add_time(f->e2e_all, times.e2e_ns, err);
+}
+
 int figures_add_request(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
 {
     const struct pkv_request *r = row->request;
@@ -228,6 +254,8 @@ int figures_add_request(struct figures *f, const struct pkv_request_row *row, st
     if (row->status == PKV_REQUEST_REJECTED)
         note_rejection(f, row);
     note_notable(f, row);
+    if (r->sample.num > 1 && add_sample(f, row, err) < 0)
+        return -1;
     if (add_time(f->queue, request_queue_ns(r), err) < 0)
         return -1;
     if (r->first_token_ns == PKV_NO_TIME)
@@ -257,6 +285,8 @@ static void read_means(const struct figures *f, const struct pkv_summary *s, uin
     m->reserved_frac = (struct ratio){f->reserved_time, time * blocks * block_size};
     m->internal_frac = (struct ratio){f->internal_time, time * blocks * block_size};
     m->external_frac = (struct ratio){f->external_time, time * blocks * block_size};
+    m->shared_frac = (struct ratio){f->saved_time, f->tables_time};
+    m->peak_shared_frac = (struct ratio){f->peak_saved, f->peak_saved_tables};
     m->running = (struct ratio){f->running_time, time};
     m->waiting = (struct ratio){f->waiting_time, time};
     m->requests_per_s = per_second(s->engine.completed, s->makespan_ns);
@@ -330,6 +360,8 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     pkv_histogram_read(f->max_gap, &out->max_gap);
     pkv_histogram_read(f->e2e, &out->e2e);
     pkv_histogram_read(f->queue, &out->queue);
+    pkv_histogram_read(f->ttft_all, &out->ttft_all);
+    pkv_histogram_read(f->e2e_all, &out->e2e_all);
     out->target_ttft_ns = f->target_ttft_ns;
     out->target_itl_ns = f->target_itl_ns;
     out->has_targets = f->target_ttft_ns > 0 || f->target_itl_ns > 0;
@@ -350,6 +382,8 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     out->waste_reserved_frac = divide(means->reserved_frac);
     out->waste_internal_frac = divide(means->internal_frac);
     out->waste_external_frac = divide(means->external_frac);
+    out->mean_shared_frac = divide(means->shared_frac);
+    out->peak_shared_frac = divide(means->peak_shared_frac);
     out->mean_running = divide(means->running);
     out->mean_waiting = divide(means->waiting);
     out->requests_per_s = divide(means->requests_per_s);

@@ -11,6 +11,27 @@
 #include "base/out.h"
 #include "pagedkv/metrics.h"
 
+/* ---- samples.c: requests of several samples ---- */
+
+struct open_request {
+    uint64_t first_row;
+    uint32_t num_left;
+    int64_t first_ns;    /* the first token of all; PKV_NO_TIME = none */
+    int64_t last_ns;     /* end of the latest sample; PKV_NO_TIME = none */
+    bool is_whole;       /* all that ended are completed */
+};
+struct open_requests {
+    struct open_request *items;   /* [num], owned; by first_row */
+    size_t num, capacity;
+};
+void open_requests_free(struct open_requests *open);
+/* Of a whole request, from its arrival: to the first token of any sample, if there was one; to the end
+ * of the last sample, if all completed. Else PKV_NO_TIME. */
+struct request_times { int64_t ttft_ns, e2e_ns; };
+/* A sample has ended. *out has times if it was the last. 0 or -1. */
+int open_requests_end(struct open_requests *open, const struct pkv_request_row *row,
+                      struct request_times *out, struct pkv_err *err);
+
 /* ---- figures.c: sums over rows and requests ---- */
 
 /* An exact share or mean, divided only when printed. */
@@ -24,6 +45,11 @@ struct figures {
     __int128 used_time, stored_time, running_time, waiting_time;
     __int128 reserved_time, internal_time, external_time;
     __int128 rows_time, limit_time[PKV_LIMIT_COUNT];
+    /* Blocks that sharing saves = lengths of all tables - blocks held. */
+    __int128 tables_time, saved_time;
+    uint64_t peak_saved, peak_saved_tables;    /* where the share was largest */
+    struct open_requests open;
+    struct pkv_histogram *ttft_all, *e2e_all;  /* owned */
     uint64_t peak_used, peak_waiting, peak_running;
     uint64_t good_requests, good_output_tokens;
     int64_t target_ttft_ns, target_itl_ns;   /* 0 = none */
@@ -47,6 +73,7 @@ struct exact_means {
     struct ratio used_frac, slot_use_frac, running, waiting;
     struct ratio requests_per_s, output_tokens_per_s;
     struct ratio limit_frac[PKV_LIMIT_COUNT];
+    struct ratio shared_frac, peak_shared_frac;
     struct ratio reserved_frac, internal_frac, external_frac;
     struct ratio good_requests_per_s, good_output_tokens_per_s;
 };

@@ -229,6 +229,25 @@ static void add_swap(struct pkv_text *t, const struct pkv_engine_figures *e)
     end(t);
 }
 
+/* How samples fared together, and what sharing saved of the blocks that all tables have. */
+static void add_samples(struct pkv_text *t, const struct pkv_summary *s, const struct exact_means *m)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    begin(t, "samples");
+    count(t, "requests", e->sampled_requests);
+    count(t, "samples", e->samples);
+    count(t, "forks", e->forks);
+    count(t, "forked_tokens", e->forked_tokens);
+    count(t, "dropped_beams", e->dropped_beams);
+    count(t, "copied_blocks", e->cache.num_copied);
+    ratio(t, "shared_frac", m->shared_frac);
+    ratio(t, "peak_shared_frac", m->peak_shared_frac);
+    pkv_text_add(t, ",");
+    add_distribution(t, "ttft_ms", false, &s->ttft_all);
+    add_distribution(t, "e2e_ms", true, &s->e2e_all);
+    end(t);
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
@@ -253,6 +272,8 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
         add_speculation(&t, &s->engine);
     if (s->engine.swap_block_bytes > 0)
         add_swap(&t, &s->engine);
+    if (s->engine.samples > 0)
+        add_samples(&t, s, means);
     if (s->has_window)
         add_whole(&t, s);
     pkv_text_add(&t, "\n}\n");

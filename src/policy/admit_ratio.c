@@ -17,6 +17,8 @@
  * over the n who run on, before the step's tokens; with nobody left it stays. When all is done it is init
  * again; an engine that meets no idle step between two requests would not set it.
  *
+ * Samples that are admitted together are reckoned with N and p for each, and E once.
+ *
  * SGLang's intake cuts max_tokens so that whoever is alone passes. Here whoever finds nobody running
  * is let in if its known tokens fit, whatever the estimate says; so nobody waits for ever. Under a layout
  * of runs nothing is taken after the admission, so nothing is estimated.
@@ -81,7 +83,31 @@ static uint32_t rest_of_prompt(const struct pkv_request *r)
 {
     uint32_t known = r->seq.num_known_tokens, done = r->seq.num_computed_tokens;
     uint32_t rest = known > done ? known - done : 0;
-    return rest == 1 && r->num_emitted > 0 ? 0 : rest;
+    if (pkv_sample_follows(r))
+        return 0;   /* another one computes it */
+    return rest == 1 && r->num_emitted > 0 && !r->sample.waits_for_fork ? 0 : rest;
+}
+
+/* Of all that are admitted with it, in no more than so many tokens each. */
+static uint64_t all_to_come(const struct ratio_state *s, const struct pkv_request *r,
+                            uint64_t (*of_each)(const struct ratio_state *s,
+                                                const struct pkv_request *r))
+{
+    uint64_t sum = of_each(s, r);
+    const struct pkv_request *other = r->sample.next;
+    for (; r->sample.waits_for_fork && other != r; other = other->sample.next)
+        sum += of_each(s, other);
+    return sum;
+}
+
+static uint64_t most_to_come(const struct ratio_state *s, const struct pkv_request *r)
+{
+    return r->max_tokens < s->clip ? r->max_tokens : (uint64_t)s->clip;
+}
+
+static uint64_t num_admitted(const struct pkv_request *r)
+{
+    return r->sample.waits_for_fork ? pkv_sample_count(r) : 1;
 }
 
 static void begin(const void *state, const struct pkv_sched_view *view, void *scratch)
@@ -122,7 +148,8 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
     uint64_t size = pkv_cache_block_size(view->cache);
     uint64_t locked = c->hit->num_free_blocks * size;
     uint64_t free = view->num_free_blocks * size + pass->num_taken_tokens - locked;
-    uint64_t asked = c->request->seq.num_known_tokens - c->hit->num_tokens + to_come(s, c->request) + size;
+    uint64_t asked = c->request->seq.num_known_tokens - c->hit->num_tokens +
+                     all_to_come(s, c->request, to_come) + num_admitted(c->request) * size;
     if ((double)asked < (double)free - pass->offset)
         return PKV_ADMIT;
     double in_all = (double)(asked + locked) + pass->offset - (double)pass->num_taken_tokens;
@@ -140,9 +167,9 @@ static void took(const void *state, const struct pkv_sched_view *view, void *scr
     uint64_t size = pkv_cache_block_size(view->cache);
     uint64_t taken = (c->need_blocks - c->hit->num_free_blocks) * size;
     bool is_whole = c->hit->num_tokens + c->num_tokens >= r->seq.num_known_tokens;
-    uint64_t most = r->max_tokens < s->clip ? r->max_tokens : (uint64_t)s->clip;
+    uint64_t most = all_to_come(s, r, most_to_come);
     pass->num_taken_tokens += taken;
-    pass->offset += (double)(taken + (is_whole ? most : 0) + size);
+    pass->offset += (double)(taken + (is_whole ? most : 0) + num_admitted(r) * size);
 }
 
 static const struct pkv_policy_param params[] = {

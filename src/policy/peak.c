@@ -30,26 +30,21 @@ void peak_insert(struct peak_item *items, size_t num, struct peak_item item)
     items[i] = item;
 }
 
-/* A walk over the list and the one more, in order. */
+/* A walk over two lists, in order. */
 struct walk {
     const struct peak_item *items, *more;
-    size_t num, next;
+    size_t num, num_more, next, next_more;
     uint64_t sum, count;   /* of held; of items passed */
 };
 
-static struct walk walk_begin(const struct peak_item *items, size_t num,
-                              const struct peak_item *more)
-{
-    return (struct walk){.items = items, .more = more, .num = num};
-}
-
 static const struct peak_item *walk_next(struct walk *w)
 {
-    const struct peak_item *item = w->more;
-    if (w->next < w->num && (!item || w->items[w->next].remaining >= item->remaining))
+    const struct peak_item *item = NULL;
+    bool has_item = w->next < w->num, has_more = w->next_more < w->num_more;
+    if (has_item && (!has_more || w->items[w->next].remaining >= w->more[w->next_more].remaining))
         item = &w->items[w->next++];
-    else
-        w->more = NULL;
+    else if (has_more)
+        item = &w->more[w->next_more++];
     if (item) {
         w->sum += item->held;
         w->count++;
@@ -57,9 +52,8 @@ static const struct peak_item *walk_next(struct walk *w)
     return item;
 }
 
-uint64_t peak_positions(const struct peak_item *items, size_t num, const struct peak_item *more)
+static uint64_t walk_positions(struct walk w)
 {
-    struct walk w = walk_begin(items, num, more);
     const struct peak_item *item;
     uint64_t peak = 0;
     while ((item = walk_next(&w))) {
@@ -77,12 +71,11 @@ static uint64_t blocks_at_end(struct walk w, uint64_t count, uint64_t remaining,
     return sum;
 }
 
-uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct peak_item *more,
-                     uint32_t block_size)
+static uint64_t walk_blocks(struct walk w, uint32_t block_size)
 {
-    struct walk w = walk_begin(items, num, more), start = w;
+    struct walk start = w;
     const struct peak_item *item;
-    uint64_t peak = (peak_positions(items, num, more) + block_size - 1) / block_size;
+    uint64_t peak = (walk_positions(w) + block_size - 1) / block_size;
     while ((item = walk_next(&w))) {
         uint64_t positions = item->remaining * w.count + w.sum;
         if ((positions + w.count * (block_size - 1)) / block_size <= peak)
@@ -93,11 +86,27 @@ uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct pea
     return peak;
 }
 
-/* Windows stop growing, so no sum of positions bounds the blocks: every sum is made. O(num^2) */
-static uint64_t peak_group_blocks(const struct peak_pass *pass, const struct peak_item *more,
-                                  const struct pkv_cache *cache)
+static struct walk walk_begin(const struct peak_item *items, size_t num,
+                              const struct peak_item *more)
 {
-    struct walk w = walk_begin(pass->items, pass->num, more), start = w;
+    return (struct walk){.items = items, .more = more, .num = num, .num_more = more ? 1 : 0};
+}
+
+uint64_t peak_positions(const struct peak_item *items, size_t num, const struct peak_item *more)
+{
+    return walk_positions(walk_begin(items, num, more));
+}
+
+uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct peak_item *more,
+                     uint32_t block_size)
+{
+    return walk_blocks(walk_begin(items, num, more), block_size);
+}
+
+/* Windows stop growing, so no sum of positions bounds the blocks: every sum is made. O(num^2) */
+static uint64_t walk_group_blocks(struct walk w, const struct pkv_cache *cache)
+{
+    struct walk start = w;
     const struct peak_item *item;
     uint64_t peak = 0;
     while ((item = walk_next(&w))) {
@@ -112,10 +121,29 @@ static uint64_t peak_group_blocks(const struct peak_pass *pass, const struct pea
 
 /* --- a pass ---------------------------------------------------------------------------------- */
 
+/* Of the samples of one request the one that lasts longest, the first of equals, is reckoned with the
+ * full blocks of the prompt that all of them share; the others without. */
+static bool holds_shared(const struct pkv_sched_view *view, const struct pkv_request *r)
+{
+    uint64_t remaining = true_remaining(view, r);
+    const struct pkv_request *other = r->sample.next;
+    for (; r->sample.num > 1 && other != r; other = other->sample.next) {
+        uint64_t rest = true_remaining(view, other);
+        if (rest > remaining || (rest == remaining && other->sample.index < r->sample.index))
+            return false;
+    }
+    return true;
+}
+
+/* Less than nothing, modulo 2^64, where all of its positions are shared and its last one is to come. */
 static struct peak_item item_of(const struct pkv_sched_view *view, const struct pkv_request *r,
                                 bool counts_last)
 {
-    uint32_t held = r->seq.num_known_tokens - (counts_last ? 0 : 1);
+    uint64_t held = (uint64_t)r->seq.num_known_tokens - (counts_last ? 0 : 1);
+    uint32_t prompt = r->seq.num_prompt_tokens;
+    /* With windows each is reckoned with all that it holds: what they share leaves them. */
+    if (pkv_cache_is_plain(view->cache) && !holds_shared(view, r))
+        held -= prompt - prompt % pkv_cache_block_size(view->cache);
     return (struct peak_item){held, true_remaining(view, r)};
 }
 
@@ -126,17 +154,37 @@ void peak_pass_begin(struct peak_pass *pass, const struct pkv_sched_view *view, 
     peak_sort(pass->items, pass->num);
 }
 
+/* r and those that are admitted with it, behind the list. returns how many */
+static size_t add_candidates(struct peak_pass *pass, const struct pkv_sched_view *view,
+                             const struct pkv_request *r, bool counts_last)
+{
+    const struct pkv_request *each = r;
+    size_t num = 0;
+    do {
+        pass->items[pass->num + num++] = item_of(view, each, counts_last);
+        each = each->sample.next;
+    } while (r->sample.waits_for_fork && each != r);
+    peak_sort(pass->items + pass->num, num);
+    return num;
+}
+
 void peak_pass_took(struct peak_pass *pass, const struct pkv_sched_view *view,
                     const struct pkv_request *r, bool counts_last)
 {
-    peak_insert(pass->items, pass->num++, item_of(view, r, counts_last));
+    size_t num = add_candidates(pass, view, r, counts_last);
+    while (num-- > 0) {
+        struct peak_item item = pass->items[pass->num];
+        peak_insert(pass->items, pass->num++, item);
+    }
 }
 
-uint64_t peak_pass_with(const struct peak_pass *pass, const struct pkv_sched_view *view,
+uint64_t peak_pass_with(struct peak_pass *pass, const struct pkv_sched_view *view,
                         const struct pkv_request *r, bool counts_last)
 {
-    struct peak_item item = item_of(view, r, counts_last);
+    size_t num = add_candidates(pass, view, r, counts_last);
+    struct walk w = {.items = pass->items, .more = pass->items + pass->num, .num = pass->num,
+                     .num_more = num};
     if (!pkv_cache_is_plain(view->cache))
-        return peak_group_blocks(pass, &item, view->cache);
-    return peak_blocks(pass->items, pass->num, &item, pkv_cache_block_size(view->cache));
+        return walk_group_blocks(w, view->cache);
+    return walk_blocks(w, pkv_cache_block_size(view->cache));
 }

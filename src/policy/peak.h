@@ -39,13 +39,13 @@ uint64_t peak_blocks(const struct peak_item *items, size_t num, const struct pea
  * sizeof(struct peak_item) for each running request. */
 struct peak_pass {
     size_t num;
-    struct peak_item items[];   /* [num], sorted */
+    struct peak_item items[];   /* [num], sorted; behind them room for one more and its samples */
 };
 void peak_pass_begin(struct peak_pass *pass, const struct pkv_sched_view *view, bool counts_last);
 void peak_pass_took(struct peak_pass *pass, const struct pkv_sched_view *view,
                     const struct pkv_request *r, bool counts_last);
-/* The peak in blocks with one more among them. */
-uint64_t peak_pass_with(const struct peak_pass *pass, const struct pkv_sched_view *view,
+/* The peak in blocks with one more among them, and those that are admitted with it. */
+uint64_t peak_pass_with(struct peak_pass *pass, const struct pkv_sched_view *view,
                         const struct pkv_request *r, bool counts_last);
 
 #endif

@@ -13,7 +13,7 @@
     {"on_preempt", "recompute"}, {"requeue", "front"}, {"grow", "one_by_one"},          \
     {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"}, {"cache", "blocks"},      \
     {"layout", "paged"}, {"watermark", "0"}, {"priority_victim", "vllm"},               \
-    {"oversized", "reject"}
+    {"oversized", "reject"}, {"fork", "false"}
 
 static const struct pkv_preset_setting vllm[] = {
     VLLM_CHOICES("fcfs"),
@@ -68,7 +68,7 @@ static const struct pkv_preset_setting mc_sf[] = {
     {"grow", "one_by_one"}, {"publish", "alloc"}, {"mix", "mixed"}, {"evict", "lru"},   \
     {"cache", "blocks"}, {"kv.prefix_cache", "false"}, {"watermark", "0"},              \
     {"unhashed_free", "head"}, {"blocked_prefill", "stop"}, {"priority_victim", "vllm"}, \
-    {"oversized", "reject"}
+    {"oversized", "reject"}, {"fork", "false"}
 
 static const struct pkv_preset_setting orca_max[] = {ORCA_CHOICES, {"layout", "contiguous_max"}};
 static const struct pkv_preset_setting orca_pow2[] = {ORCA_CHOICES, {"layout", "contiguous_pow2"}};

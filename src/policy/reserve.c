@@ -27,13 +27,31 @@ static uint64_t need_to_end(const struct pkv_sched_view *view, const struct pkv_
                                  view->max_chunk_tokens);
 }
 
+/* What it may still take. Of one that waits for its fork, what it will not share. */
+static uint64_t blocks_to_come(const struct pkv_sched_view *view, const struct pkv_request *r)
+{
+    uint32_t end = positions_to_end(view, r), prompt = r->seq.num_prompt_tokens;
+    if (!pkv_sample_follows(r))
+        return need_to_end(view, r, NULL);
+    return end > prompt ? pkv_cache_blocks_for(view->cache, end, view->max_chunk_tokens) -
+                              pkv_cache_full_blocks(view->cache, prompt) : 0;
+}
+
+/* The same of all that are admitted with it. */
+static uint64_t others_to_come(const struct pkv_sched_view *view, const struct pkv_request *r)
+{
+    uint64_t sum = 0;
+    const struct pkv_request *other = r->sample.next;
+    for (; r->sample.waits_for_fork && other != r; other = other->sample.next)
+        sum += blocks_to_come(view, other);
+    return sum;
+}
+
 void reserve_begin(struct reserve_pass *pass, const struct pkv_sched_view *view)
 {
     pass->outstanding = 0;
-    for (size_t i = 0; !view->takes_runs && i < view->num_running; i++) {
-        const struct pkv_request *r = view->running[i];
-        pass->outstanding += need_to_end(view, r, NULL);
-    }
+    for (size_t i = 0; !view->takes_runs && i < view->num_running; i++)
+        pass->outstanding += blocks_to_come(view, view->running[i]);
 }
 
 enum pkv_admit_verdict reserve_consider(const struct reserve_pass *pass,
@@ -43,7 +61,7 @@ enum pkv_admit_verdict reserve_consider(const struct reserve_pass *pass,
     uint64_t need = view->takes_runs ? c->need_blocks : need_to_end(view, c->request, c->hit);
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
-    *need_blocks = need + pass->outstanding;
+    *need_blocks = need + others_to_come(view, c->request) + pass->outstanding;
     return *need_blocks > view->num_free_blocks ? PKV_ADMIT_GATE : PKV_ADMIT;
 }
 
@@ -52,5 +70,5 @@ void reserve_took(struct reserve_pass *pass, const struct pkv_sched_view *view,
 {
     if (view->takes_runs)
         return;
-    pass->outstanding += need_to_end(view, c->request, NULL);
+    pass->outstanding += blocks_to_come(view, c->request) + others_to_come(view, c->request);
 }

@@ -70,6 +70,7 @@ enum pkv_alloc pkv_pool_take(struct pkv_pool *pool, uint32_t num, pkv_block_id *
     for (uint32_t i = 0; i < num; i++)
         pool->ref_cnts[out[i]] = 1;
     pool->num_free -= num;
+    pool->num_holds += num;
     pool->counts.allocated += num;
     return PKV_ALLOC_OK;
 }
@@ -77,6 +78,7 @@ enum pkv_alloc pkv_pool_take(struct pkv_pool *pool, uint32_t num, pkv_block_id *
 bool pkv_pool_ref(struct pkv_pool *pool, pkv_block_id id)
 {
     PKV_ASSERT(id < pool->num_blocks && pool->ref_cnts[id] < UINT32_MAX);
+    pool->num_holds++;
     if (pool->ref_cnts[id]++ > 0)
         return false;
     PKV_ASSERT(pool->free_blocks);   /* a free block of a run has no content to come back to */
@@ -104,6 +106,7 @@ uint32_t pkv_pool_unref(struct pkv_pool *pool, const pkv_block_id *ids, uint32_t
         pool->layout->give(pool->layout_state, out, num_freed);
     else if (!hints)
         pool->evict->push(pool->free_blocks, out, num_freed, end, NULL);
+    pool->num_holds -= num;
     pool->num_free += num_freed;
     pool->counts.released += num_freed;
     return num_freed;
@@ -118,6 +121,11 @@ uint32_t pkv_pool_ref_cnt(const struct pkv_pool *pool, pkv_block_id id)
 uint32_t pkv_pool_num_free(const struct pkv_pool *pool)
 {
     return pool->num_free;
+}
+
+uint64_t pkv_pool_num_holds(const struct pkv_pool *pool)
+{
+    return pool->num_holds;
 }
 
 uint32_t pkv_pool_num_blocks(const struct pkv_pool *pool)

@@ -27,16 +27,20 @@ static int check_queue(const struct pkv_pool *pool, const pkv_block_id *queue, u
 static int check_counts(const struct pkv_pool *pool, uint32_t length, const unsigned char *seen,
                         struct pkv_err *err)
 {
-    uint64_t num_held = 0;
+    uint64_t num_held = 0, num_holds = 0;
     for (uint32_t id = 0; id < pool->num_blocks; id++) {
         if (pool->ref_cnts[id] == 0 && !seen[id])
             return pkv_fail(err, PKV_ERR_AUDIT,
                             "P1: block %u has no holder and is not in the free queue", id);
         num_held += pool->ref_cnts[id] > 0;
+        num_holds += pool->ref_cnts[id];
     }
     if (length != pool->num_free)
         return pkv_fail(err, PKV_ERR_AUDIT, "P2: %u blocks in the free queue, %u counted", length,
                         pool->num_free);
+    if (num_holds != pool->num_holds)
+        return pkv_fail(err, PKV_ERR_AUDIT, "P4: %" PRIu64 " holds in all blocks, %" PRIu64 " counted",
+                        num_holds, pool->num_holds);
     const struct pkv_pool_counts *c = &pool->counts;
     if (c->allocated + c->revived != c->released + num_held)
         return pkv_fail(err, PKV_ERR_AUDIT,

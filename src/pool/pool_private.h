@@ -9,6 +9,7 @@
 struct pkv_pool {
     uint32_t *ref_cnts;                    /* [num_blocks], owned; written here alone */
     uint32_t num_blocks, num_free;
+    uint64_t num_holds;                    /* sum of ref_cnts */
     struct pkv_pool_counts counts;
     const struct pkv_evict_ops *evict;     /* borrowed */
     void *free_blocks;                     /* owned: the evict policy's state; NULL under a layout */

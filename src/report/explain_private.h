@@ -62,7 +62,7 @@ void run_rows_close(struct run_rows *rows);
 #define EVENT_NUMBERS(X)                                                                    \
     X(step) X(limit) X(need_blocks) X(free_blocks) X(hit_tokens) X(sched_tokens)            \
     X(prompt_tokens) X(output_tokens) X(freed_blocks) X(lost_tokens) X(refused_step)        \
-    X(blocks) X(bytes) X(done_ns)
+    X(blocks) X(bytes) X(done_ns) X(shared_blocks) X(shared_tokens)
 
 struct held { size_t name; uint64_t num_blocks; };    /* name: where it begins in the names */
 
@@ -72,7 +72,7 @@ struct run_event {
 #define PKV_FIELD(name) uint64_t name;
     EVENT_NUMBERS(PKV_FIELD)
 #undef PKV_FIELD
-    struct pkv_text id, who, names;                   /* owned; who: of "for", "reason", "was", "refused" */
+    struct pkv_text id, who, names;      /* owned; who: of "for", "reason", "was", "refused", "from" */
     bool is_latched;                                  /* it has a refused_step */
     struct held holders[PKV_MAX_HOLDERS];             /* of blocked, the most first */
     size_t num_holders;
@@ -165,6 +165,7 @@ struct life_entry {
     uint64_t step;
     enum pkv_event_kind kind;     /* blocked = a wait */
     uint64_t need_blocks, free_blocks, hit_tokens, sched_tokens, freed_blocks, lost_tokens;
+    uint64_t shared_blocks, shared_tokens;   /* fork; who = from whom */
     uint64_t again_tokens;        /* resume: scheduled positions that had been computed before */
     uint64_t known_tokens;        /* admit, resume: prompt and what was emitted */
     int64_t back_ns;              /* preempt: when it was resumed; PKV_NO_TIME = never */

@@ -223,6 +223,18 @@ static void on_swap(struct life *life, const struct run_event *e)
     }
 }
 
+static int on_fork(struct life *life, const struct run_event *e, struct pkv_err *err)
+{
+    struct life_entry *entry = add_entry(life, e->kind, e->time_ns, e->step, err);
+    if (!entry)
+        return -1;
+    entry->shared_blocks = e->shared_blocks;
+    entry->shared_tokens = e->shared_tokens;
+    entry->freed_blocks = e->freed_blocks;
+    pkv_text_bytes(&entry->who, e->who.text, e->who.length);
+    return entry->who.failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a fork") : 0;
+}
+
 static int on_end(struct life *life, const struct run_event *e, struct pkv_err *err)
 {
     if (end_wait(life, e->time_ns, e->step, NULL, err) < 0)
@@ -270,6 +282,8 @@ static int on_own(struct watch *w, struct life *life, const struct run_events *e
     case PKV_EVENT_SWAP_IN:
         on_swap(life, e);
         return 0;
+    case PKV_EVENT_FORK:
+        return on_fork(life, e, err);
     case PKV_EVENT_FIRST_TOKEN:
         life->has_first_token = true;
         life->known_tokens++;

@@ -136,6 +136,12 @@ static void add_entry(struct pkv_text *t, const struct life_entry *e)
         count(t, "swapped_bytes", e->swapped_bytes);
         moment(t, "swap_done_ns", e->swap_done_ns);
     }
+    if (e->kind == PKV_EVENT_FORK) {
+        word(t, "from", e->who.text);
+        count(t, "shared_blocks", e->shared_blocks);
+        count(t, "shared_tokens", e->shared_tokens);
+        count(t, "freed_blocks", e->freed_blocks);
+    }
     if (e->kind == PKV_EVENT_REJECT)
         word(t, "reason", e->who.text);
     if (e->kind == PKV_EVENT_ABORT) {

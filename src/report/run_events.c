@@ -28,6 +28,7 @@ static unsigned numbers_of(enum pkv_event_kind kind)
     case PKV_EVENT_ABORT:       return BIT(freed_blocks);
     case PKV_EVENT_SWAP_OUT:
     case PKV_EVENT_SWAP_IN:     return BIT(blocks) | BIT(bytes) | BIT(done_ns);
+    case PKV_EVENT_FORK:        return BIT(shared_blocks) | BIT(shared_tokens) | BIT(freed_blocks);
     case PKV_EVENT_REJECT:
     case PKV_EVENT_FIRST_TOKEN:
     case PKV_EVENT_KIND_COUNT:  break;
@@ -141,7 +142,8 @@ static int take_member(struct run_events *e, struct pkv_json *j, const struct pk
         return take_word(e, j, &v->id, err);
     }
     if (pkv_json_text_is(key, "for") || pkv_json_text_is(key, "reason") ||
-        pkv_json_text_is(key, "was") || pkv_json_text_is(key, "refused")) {
+        pkv_json_text_is(key, "was") || pkv_json_text_is(key, "refused") ||
+        pkv_json_text_is(key, "from")) {
         found->who = true;
         return take_word(e, j, &v->who, err);
     }
@@ -155,7 +157,7 @@ static int check_event(const struct run_events *e, const struct found *found, st
     const struct run_event *v = &e->event;
     unsigned wanted = BIT(step) | (found->kind ? numbers_of(v->kind) : 0);
     bool needs_who = v->kind == PKV_EVENT_REJECT || v->kind == PKV_EVENT_PREEMPT ||
-                     v->kind == PKV_EVENT_ABORT;
+                     v->kind == PKV_EVENT_ABORT || v->kind == PKV_EVENT_FORK;
     if (!found->time || !found->kind || !found->id || (found->numbers & wanted) != wanted ||
         (needs_who && !found->who))
         return pkv_fail_at(err, e->side.path, e->side.lines.number, 0,

@@ -109,6 +109,8 @@ static void add_differences(struct pkv_text *t, const struct pkv_scenario *s)
                  c->priority_victim == PKV_PRIORITY_VICTIM_VLLM ? "vllm" : "safe");
     add_if_other(t, preset, "oversized",
                  c->oversized == PKV_OVERSIZED_REJECT ? "reject" : "wait");
+    if (c->fork)
+        pkv_text_add(t, ", fork on");
     if (!c->enable_chunked_prefill) {
         pkv_text_add(t, ", chunked prefill off");
         add_if_other(t, preset, "blocked_prefill",

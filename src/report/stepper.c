@@ -69,6 +69,7 @@ static void give_letter(struct pkv_stepper *s, const struct pkv_event *event)
     case PKV_EVENT_FIRST_TOKEN:
     case PKV_EVENT_SWAP_OUT:
     case PKV_EVENT_SWAP_IN:
+    case PKV_EVENT_FORK:
     case PKV_EVENT_KIND_COUNT:
         break;
     }

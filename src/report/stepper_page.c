@@ -283,6 +283,7 @@ static void add_page(struct step_page *p)
     page_running(p);
     page_waiting(p);
     add_end(p, &t);
+    add_told(p, TOLD_FORKED, "forked");
     pkv_text_free(&t);
 }
 

@@ -15,7 +15,8 @@
     X(TOLD_ARRIVED, "arrived") X(TOLD_REJECTED, "rejected") X(TOLD_ABORTED, "aborted")      \
     X(TOLD_PREEMPTED, "preempted") X(TOLD_ADMITTED, "admitted") X(TOLD_RESUMED, "resumed")  \
     X(TOLD_SWAPPED_OUT, "swapped out") X(TOLD_SWAPPED_IN, "swapped in")                     \
-    X(TOLD_WAITS, "waits") X(TOLD_FIRST, "first token") X(TOLD_FINISHED, "finished")
+    X(TOLD_WAITS, "waits") X(TOLD_FORKED, "forked") X(TOLD_FIRST, "first token")            \
+    X(TOLD_FINISHED, "finished")
 enum told {
 #define PKV_ENUM(sym, word) sym,
     TOLD(PKV_ENUM)

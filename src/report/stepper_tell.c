@@ -21,6 +21,7 @@ enum told told_of(enum pkv_event_kind kind)
     case PKV_EVENT_ABORT:       return TOLD_ABORTED;
     case PKV_EVENT_SWAP_OUT:    return TOLD_SWAPPED_OUT;
     case PKV_EVENT_SWAP_IN:     return TOLD_SWAPPED_IN;
+    case PKV_EVENT_FORK:        return TOLD_FORKED;
     case PKV_EVENT_BLOCKED:     /* the plan tells it in every step */
     case PKV_EVENT_KIND_COUNT:  break;
     }
@@ -53,6 +54,10 @@ static void tell_admission(struct pkv_text *t, const struct pkv_scenario *scenar
                            const struct pkv_event *e)
 {
     const struct pkv_request *r = e->request;
+    if (e->sched_tokens == 0 && e->need_blocks == 0) {
+        pkv_text_add(t, "; another sample of its request computes the prompt");
+        return;
+    }
     uint32_t to_compute = r->seq.num_known_tokens - e->hit_tokens;
     counted(t, " with ", e->sched_tokens, "token");
     if (e->sched_tokens < to_compute) {
@@ -103,6 +108,17 @@ static void tell_transfer(struct pkv_text *t, const struct pkv_event *e)
     pkv_text_add(t, pkv_format_duration(e->done_ns - e->time_ns, span, sizeof span));
 }
 
+static void tell_fork(struct pkv_text *t, const struct pkv_event *e)
+{
+    pkv_text_add(t, " from ");
+    tell_id(t, e->parent);
+    counted(t, ": shares its ", e->shared_blocks, "block");
+    if (e->freed_blocks > 0) {
+        counted(t, ", ", e->freed_blocks, "block");
+        pkv_text_add(t, " of its own became free");
+    }
+}
+
 static void tell_what(struct pkv_text *t, const struct pkv_scenario *scenario,
                       const struct pkv_event *e)
 {
@@ -119,6 +135,9 @@ static void tell_what(struct pkv_text *t, const struct pkv_scenario *scenario,
         break;
     case PKV_EVENT_PREEMPT:
         tell_preemption(t, scenario, e);
+        break;
+    case PKV_EVENT_FORK:
+        tell_fork(t, e);
         break;
     case PKV_EVENT_FINISH:
         counted(t, " with ", e->request->num_emitted, "token");
@@ -158,8 +177,8 @@ int tell_event(struct tick *tick, const struct pkv_scenario *scenario,
     struct told_item item = {.what = told_of(event->kind), .other = NOBODY,
                              .row = event->request->row};
     item.who = tick_add_id(tick, event->request);
-    if (event->grower)
-        item.other = tick_add_id(tick, event->grower);
+    if (event->grower || event->parent)
+        item.other = tick_add_id(tick, event->grower ? event->grower : event->parent);
     item.text = tick->words.length;
     tell_id(&tick->words, event->request);
     tell_what(&tick->words, scenario, event);

@@ -203,6 +203,25 @@ static void add_swap(struct page *p, struct pkv_text *t, const struct pkv_summar
     put(p, "", t);
 }
 
+/* What sharing saved of the blocks that all tables have together. */
+static void add_samples(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
+{
+    const struct pkv_engine_figures *e = &s->engine;
+    if (e->samples == 0)
+        return;
+    add_counted(t, e->samples, "answer");
+    pkv_text_add(t, " to ");
+    add_counted(t, e->sampled_requests, "request");
+    pkv_text_add(t, "; ");
+    add_counted(t, e->forks, "fork");
+    pkv_text_add(t, ", ");
+    add_counted(t, e->cache.num_copied, "block");
+    pkv_text_add(t, " copied on write; sharing saves ");
+    add_percent(t, s->mean_shared_frac);
+    pkv_text_add(t, " of the blocks in all tables");
+    put(p, "samples", t);
+}
+
 static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
                        const char *why_no_hit)
 {
@@ -233,6 +252,7 @@ static void add_tokens(struct page *p, struct pkv_text *t, const struct pkv_summ
     add_percent(t, s->mean_slot_use_frac);
     pkv_text_add(t, " filled");
     put(p, "blocks", t);
+    add_samples(p, t, s);
     add_waste(p, t, s);
     add_speculation(p, t, s);
 }

@@ -167,7 +167,14 @@ static void tell_swap(struct teller *t, const struct life_entry *e, const char *
 
 static void tell_admission(struct teller *t, const struct life_entry *e)
 {
-    pkv_text_add(&t->text, e->kind == PKV_EVENT_RESUME ? "resumed: took " : "admitted: took ");
+    bool resumes = e->kind == PKV_EVENT_RESUME;
+    if (e->sched_tokens == 0 && e->need_blocks == 0) {
+        pkv_text_fmt(&t->text, "%s: another sample of its request computes the prompt",
+                     resumes ? "resumed" : "admitted");
+        put_at(t, e->time_ns, e->step);
+        return;
+    }
+    pkv_text_add(&t->text, resumes ? "resumed: took " : "admitted: took ");
     add_grouped(&t->text, e->need_blocks);
     counted(t, " of ", e->free_blocks, "free block");
     if (t->run->scenario->sched.prefix_cache)
@@ -184,7 +191,7 @@ static void tell_admission(struct teller *t, const struct life_entry *e)
         add_grouped(&t->text, e->known_tokens - e->hit_tokens);
         pkv_text_add(&t->text, " to compute");
     }
-    if (e->kind == PKV_EVENT_RESUME) {
+    if (resumes) {
         pkv_text_add(&t->text, ", ");
         add_grouped(&t->text, e->again_tokens);
         pkv_text_add(&t->text, " of them for the second time");
@@ -215,6 +222,22 @@ static void tell_preemption(struct teller *t, const struct life_entry *e)
         span(t, swapped ? "; let in again " : "; computed again ", e->back_ns - e->time_ns, " later");
     else
         pkv_text_add(&t->text, swapped ? "; never let in again" : "; never computed again");
+    put_at(t, e->time_ns, e->step);
+}
+
+/* At the end of its prompt it holds nothing; a beam that gives way does. */
+static void tell_fork(struct teller *t, const struct life_entry *e)
+{
+    bool gives_way = e->shared_tokens > t->life->row.prompt_tokens;
+    pkv_text_add(&t->text, gives_way ? "gave way: goes on from " : "forked from ");
+    tell_name(&t->text, e->who.text);
+    counted(t, ", whose ", e->shared_blocks, "block");
+    counted(t, " with ", e->shared_tokens, "token");
+    pkv_text_add(&t->text, " it shares");
+    if (gives_way) {
+        counted(t, "; ", e->freed_blocks, "block");
+        pkv_text_add(&t->text, " of its own became free");
+    }
     put_at(t, e->time_ns, e->step);
 }
 
@@ -250,6 +273,9 @@ static void tell_entry(struct teller *t, const struct life_entry *e)
         break;
     case PKV_EVENT_PREEMPT:
         tell_preemption(t, e);
+        break;
+    case PKV_EVENT_FORK:
+        tell_fork(t, e);
         break;
     case PKV_EVENT_FIRST_TOKEN:
         span(t, "first token, ", e->time_ns - t->life->row.arrival_ns, " after its arrival");

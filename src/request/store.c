@@ -109,6 +109,7 @@ static void fill_record(struct pkv_request *r, const struct pkv_request_spec *sp
     r->timed_tokens = 0;
     r->timed_step = 0;
     r->steady = (struct pkv_steady){0};
+    r->sample = (struct pkv_sample){.num = 1, .next = r, .prev = r};
     r->waits_since_pass = 0;
     r->looked_up_at = UINT64_MAX;
     r->session = NULL;

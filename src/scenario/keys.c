@@ -132,8 +132,9 @@ static unsigned decider_bit(const struct pkv_scenario *s, enum key_id id)
     case KIND_U32: case KIND_ACCEPTED: return 1u << (*(const uint32_t *)field > 0);
     case KIND_U64:    return 1u << (*(const uint64_t *)field > 0);
     case KIND_DOUBLE: return 1u << (*(const double *)field > 0);
-    case KIND_NONE: case KIND_TEXT: case KIND_BOOL: case KIND_MS: case KIND_NS: case KIND_TIME:
-    case KIND_TIME_OR_END: case KIND_BYTES:
+    case KIND_BOOL:   return 1u << *(const bool *)field;
+    case KIND_NONE: case KIND_TEXT: case KIND_MS: case KIND_NS: case KIND_TIME: case KIND_TIME_OR_END:
+    case KIND_BYTES:
     case KIND_CHOICE: case KIND_PRESET: case KIND_FORMAT: case KIND_SPEEDUP: case KIND_GROUPS:
     case KIND_PRIORITIES: case KIND_TENANTS: case KIND_GPU_BLOCKS: case KIND_SCHEDULING_POLICY:
     case KIND_FULL_ISL: case KIND_VARY: case KIND_STAGES: case KIND_BUDGET:

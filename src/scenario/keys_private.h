@@ -170,6 +170,9 @@ enum key_kind {
       WORDS(chunk_ends), .standard = "free")                                                    \
     X(OVERSIZED, "scheduler.oversized", .kind = KIND_WORD, FIELD(sched.oversized),              \
       WORDS(oversized_ways), .standard = "reject")                                              \
+    X(FORK, "scheduler.fork", .kind = KIND_BOOL, FIELD(sched.fork), .standard = "false")        \
+    X(BEAM_DROP, "scheduler.beam_drop", .kind = KIND_DOUBLE, FIELD(beam_drop), RANGE(0, 1),     \
+      .standard = "0.1", UNDER(FORK, GIVEN))                                                    \
     X(MAX_NUM_SEQS, "scheduler.max_num_seqs", .kind = KIND_U32, FIELD(sched.max_num_seqs),      \
       RANGE(0, MAX_COUNT), .standard = "256")                                                   \
     X(MAX_NUM_BATCHED_TOKENS, "scheduler.max_num_batched_tokens", .kind = KIND_U32,             \
@@ -288,6 +291,10 @@ enum key_kind {
       RANGE(0, MAX_SPAN_NS), .standard = "0s", UNDER(ABORT_AFTER_LAW, IS(PKV_NUMBER_NONE)))     \
     X(ABORT_MAX, "traffic.aborts.max", .kind = KIND_TIME, FIELD(synth.abort_max_ns),            \
       RANGE(0, MAX_SPAN_NS), .required = true, UNDER(ABORT_AFTER_LAW, IS(PKV_NUMBER_NONE)))     \
+    X(SAMPLES, "traffic.samples", .kind = KIND_U32, FIELD(synth.samples),                       \
+      RANGE(1, PKV_MAX_SAMPLES), .standard = "1", UNDER(REQUESTS, GIVEN))                       \
+    X(BEAM_WIDTH, "traffic.beam_width", .kind = KIND_U32, FIELD(synth.beam_width),              \
+      RANGE(1, PKV_MAX_SAMPLES), .standard = "1", UNDER(REQUESTS, GIVEN))                       \
     X(HASH_BLOCK_SIZE, "traffic.hash_block_size", .kind = KIND_U32,                             \
       FIELD(trace_options.hash_block_size), RANGE(0, 1 << 20), .standard = "0")                 \
     X(SEED, "traffic.seed", .kind = KIND_U64, FIELD(seed), RANGE(0, UINT64_MAX),                \

@@ -265,6 +265,19 @@ static int check_numbers(const struct loader *l, struct pkv_err *err)
     return check_number(l, &c->abort_after_ms, KEY_ABORT_AFTER_LAW, err);
 }
 
+static int check_samples(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id widths[] = { KEY_BEAM_WIDTH, KEY_SAMPLES };
+    const struct pkv_scenario *s = l->scenario;
+
+    if (s->synth.beam_width > 1 && s->synth.samples > 1)
+        return fail_at_given(l, widths, 2, "traffic.samples and traffic.beam_width exclude each other",
+                             err);
+    if (s->synth.beam_width > 1 && !s->sched.fork)
+        return fail_at_given(l, widths, 1, "traffic.beam_width: beams need scheduler.fork: on", err);
+    return 0;
+}
+
 static int check_traffic(const struct loader *l, struct pkv_err *err)
 {
     const struct pkv_scenario *s = l->scenario;
@@ -282,7 +295,7 @@ static int check_traffic(const struct loader *l, struct pkv_err *err)
         return -1;
     if (s->synth.abort_max_ns < s->synth.abort_min_ns)
         return fail_at_given(l, aborts, 2, "traffic.aborts: max is below min", err);
-    return 0;
+    return check_samples(l, err);
 }
 
 static int check_window(const struct loader *l, struct pkv_err *err)
@@ -300,10 +313,16 @@ static int check_layout(const struct loader *l, struct pkv_err *err)
 {
     static const enum key_id cache[] = { KEY_PREFIX_CACHE, KEY_LAYOUT, KEY_PRESET };
     static const enum key_id length[] = { KEY_LAYOUT, KEY_PRESET };
+    static const enum key_id fork[] = { KEY_FORK, KEY_LAYOUT, KEY_PRESET };
     const struct pkv_sched_config *c = &l->scenario->sched;
     const struct pkv_layout_ops *layout = c->policies.layout;
     char text[160];
 
+    if (layout->create && c->fork) {
+        snprintf(text, sizeof(text), "layout: %s gives blocks in one piece and shares none; say "
+                 "scheduler.fork: off", layout->info.name);
+        return fail_at_given(l, fork, sizeof(fork) / sizeof(*fork), text, err);
+    }
     if (layout->create && c->prefix_cache) {
         snprintf(text, sizeof(text), "layout: %s goes without a prefix cache; say kv.prefix_cache: "
                  "false", layout->info.name);
@@ -408,6 +427,27 @@ static int check_swap(const struct loader *l, struct pkv_err *err)
     return fail_at_given(l, ids, sizeof(ids) / sizeof(*ids), text, err);
 }
 
+/* Samples that fork get one token a step, known when the next is planned. */
+static int check_fork(const struct loader *l, struct pkv_err *err)
+{
+    static const enum key_id fork[] = { KEY_FORK, KEY_SPECULATION, KEY_ASYNC_SCHEDULING,
+                                        KEY_ON_PREEMPT, KEY_PRESET };
+    const struct pkv_sched_config *c = &l->scenario->sched;
+    bool speculates = c->speculation.method != PKV_SPECULATION_NONE;
+    const struct pkv_on_preempt_ops *on_preempt = c->policies.on_preempt;
+    char text[160];
+
+    if (!c->fork || (!speculates && !c->async_scheduling && !on_preempt->swaps))
+        return 0;
+    if (on_preempt->swaps)
+        snprintf(text, sizeof(text), "fork: does not go together with on_preempt: %s in this version; "
+                 "say scheduler.fork: off", on_preempt->info.name);
+    else
+        snprintf(text, sizeof(text), "fork: does not go together with %s in this version; say "
+                 "scheduler.fork: off", speculates ? "speculation" : "async_scheduling");
+    return fail_at_given(l, fork, sizeof(fork) / sizeof(*fork), text, err);
+}
+
 int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pkv_err *err)
 {
     for (int id = (int)first; id <= (int)last; id++)
@@ -421,7 +461,8 @@ int loader_read(struct loader *l, enum key_id first, enum key_id last, struct pk
         return pkv_fail_at(err, l->path, 0, 0, "no pool: give kv.num_blocks, kv.num_gpu_blocks, or "
                            "kv.budget with kv.model");
     if (read_params(l, err) < 0 || check_layout(l, err) < 0 || check_groups(l, err) < 0 ||
-        check_speculation(l, err) < 0 || check_swap(l, err) < 0 || check_window(l, err) < 0)
+        check_speculation(l, err) < 0 || check_swap(l, err) < 0 || check_fork(l, err) < 0 ||
+        check_window(l, err) < 0)
         return -1;
     return last >= KEY_REQUESTS ? check_traffic(l, err) : 0;
 }

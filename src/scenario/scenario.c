@@ -15,6 +15,8 @@ static void close_up(struct loader *l)
 
     s->sched.has_null_block = true;   /* every preset of this version is the same engine's */
     s->sched.seed = s->seed;
+    s->sched.beam_drop = (uint32_t)(s->beam_drop * 1000 + 0.5);
+    s->trace_options.without_beams = !s->sched.fork;
     s->synth.seed = s->seed;
     s->is_trace = s->trace != NULL;
     s->step_time_given = s->step_time.law != standard.law ||

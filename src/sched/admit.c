@@ -75,18 +75,12 @@ static void count_overtakes(struct pkv_sched *s)
 static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                              uint32_t num_positions, struct pkv_err *err)
 {
-    uint64_t end = sched_peak_positions(s, r);
-    end = end > num_positions ? end : num_positions;
-    uint64_t room = pkv_cache_room(s->cache);
-    uint64_t positions = end < room ? end : room;
-    uint32_t known = drafts_positions(s, r->seq.num_known_tokens);
-    if (positions < known)
-        positions = known < room ? known : room;
-    size_t num = s->num_running + s->swap.num_resuming + 1;   /* who will run */
-    if (pkv_cache_prepare(s->cache, &r->seq, (uint32_t)positions, err) < 0 ||
+    uint32_t positions = sched_table_positions(s, r, num_positions);
+    size_t num = s->num_running + s->swap.num_resuming + gang_num_seats(r);   /* who will run */
+    if (pkv_cache_prepare(s->cache, &r->seq, positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, num, sizeof(*s->running), err) < 0 ||
         steady_reserve(s, num, err) < 0 || sched_reserve_pass(s, num, err) < 0 ||
-        swap_reserve(s, err) < 0)
+        swap_reserve(s, err) < 0 || gang_prepare(s, r, err) < 0)
         return -1;
     return plan_reserve(s, plan, num, err);
 }
@@ -171,6 +165,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
     pkv_request_set_status(r, PKV_REQUEST_RUNNING);
     r->steady.admission = s->num_admissions++;
     s->running[s->num_running++] = r;
+    gang_admit(s, plan, r);
     leave_queue(s, r);
     if (s->config.policies.admit->took)
         s->config.policies.admit->took(s->admit_state, &s->view, s->pass, c);
@@ -195,7 +190,8 @@ static uint32_t admitted_positions(const struct pkv_sched *s, uint32_t num_posit
 static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                                 struct pkv_err *err)
 {
-    if (pkv_cache_prepare(s->cache, &r->seq, 0, err) < 0)
+    if (pkv_cache_prepare(s->cache, &r->seq, 0, err) < 0 ||
+        sched_reserve_pass(s, s->num_running + gang_num_seats(r), err) < 0)
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
@@ -336,7 +332,8 @@ static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *
     int go_on = 1;
     while (go_on > 0 && (r = pkv_waiting_head(s->waiting))) {
         bool over_budget = is_over_budget(s, r);
-        if (over_budget || s->num_running + s->swap.num_resuming >= s->max_seqs) {
+        if (over_budget ||
+            s->num_running + s->swap.num_resuming + gang_num_seats(r) > s->max_seqs) {
             enum pkv_limit limit = over_budget ? PKV_LIMIT_BUDGET : PKV_LIMIT_SEQS;
             note_limit(plan, r, limit, 0, s->view.num_free_blocks);
             break;

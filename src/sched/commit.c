@@ -19,7 +19,7 @@ static bool is_done(const struct pkv_sched *s, const struct pkv_request *r)
 /* Did it work on a prompt? Before the token comes out. */
 static bool is_chunk(const struct pkv_plan_entry *entry, const struct pkv_request *r)
 {
-    return entry->kind != PKV_ENTRY_RUNNING || r->num_emitted == 0 ||
+    return entry->kind != PKV_ENTRY_RUNNING || r->num_emitted == 0 || r->sample.waits_for_fork ||
            r->seq.num_known_tokens - entry->first_position > 1;
 }
 
@@ -91,6 +91,7 @@ static void leave(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request
         pkv_waiting_remove(s->waiting, r);
         sched_left(s, r);
     }
+    gang_leave(s, r);
     sched_publish_end(s, r, num_computed);
     pkv_cache_release(s->cache, &r->seq);
     pkv_request_set_status(r, PKV_REQUEST_COMPLETED);
@@ -109,6 +110,61 @@ void commit_last(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request 
     leave(s, plan, r, computed);
 }
 
+/* With its step's tokens out, does it end? */
+static void end_or_go_on(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
+                         uint32_t num_computed)
+{
+    if (is_done(s, r))
+        leave(s, plan, r, num_computed);
+    else if (gang_is_steady(s, r))
+        steady_enter(s, r);
+}
+
+/* The others share what first has computed, identities and all. */
+static void fork_from(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *first)
+{
+    publish_step(s, first, first->seq.num_computed_tokens, true);
+    gang_fork(s, plan, first);
+}
+
+/* Their first tokens come from the same last position of the prompt. */
+static void bring_first_tokens(struct pkv_sched *s, struct pkv_plan *plan, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        struct pkv_request *r = plan->forks[i].ref.request;
+        plan->forks[i].sampled = !r->emits_nothing;
+        r->seq.num_known_tokens += !r->emits_nothing;
+        r->num_emitted += !r->emits_nothing;
+        end_or_go_on(s, plan, r, r->seq.num_computed_tokens);
+    }
+}
+
+static void commit_live(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry *entry,
+                        struct pkv_request *r)
+{
+    bool was_chunk = is_chunk(entry, r);
+    size_t num_forks = plan->num_forks;
+    if (r->sample.waits_for_fork && r->seq.num_computed_tokens == r->seq.num_known_tokens)
+        fork_from(s, plan, r);
+    size_t end = plan->num_forks;
+    if (entry->samples)
+        emit(s, r, entry);
+    uint32_t computed = entry->first_position + entry->num_tokens -
+                        (entry->num_drafts - entry->num_accepted);
+    if (computed > r->num_highest_tokens)
+        r->num_highest_tokens = computed;
+    publish_step(s, r, computed, was_chunk);
+    if (r->status == PKV_REQUEST_RUNNING)
+        r->num_drafts = entry->samples ? s->num_drafts : 0;
+    if (entry->samples) {
+        entry->finished = is_done(s, r);
+        end_or_go_on(s, plan, r, computed);
+        bring_first_tokens(s, plan, num_forks, end);
+    }
+    if (r->status == PKV_REQUEST_RUNNING)
+        gang_draw_beams(s, plan, r);
+}
+
 static void commit_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_entry *entry)
 {
     struct pkv_request *r = flight_passenger(entry);
@@ -124,21 +180,7 @@ static void commit_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_
         r->num_in_flight -= entry->samples;
     if (s->config.async_scheduling && r->status == PKV_REQUEST_RUNNING)
         r->seq.num_flying_tokens -= entry->num_tokens;
-    bool was_chunk = is_chunk(entry, r);
-    if (entry->samples)
-        emit(s, r, entry);
-    uint32_t computed = entry->first_position + entry->num_tokens -
-                        (entry->num_drafts - entry->num_accepted);
-    if (computed > r->num_highest_tokens)
-        r->num_highest_tokens = computed;
-    publish_step(s, r, computed, was_chunk);
-    entry->finished = entry->samples && is_done(s, r);
-    if (r->status == PKV_REQUEST_RUNNING)
-        r->num_drafts = entry->samples ? s->num_drafts : 0;
-    if (entry->finished)
-        leave(s, plan, r, computed);
-    else if (entry->samples)
-        steady_enter(s, r);
+    commit_live(s, plan, entry, r);
 }
 
 static void drop_finished(struct pkv_sched *s)

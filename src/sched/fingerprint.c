@@ -141,6 +141,8 @@ static uint64_t mix_request(const struct pkv_sched *s, uint64_t hash, const stru
     hash = pkv_mix(pkv_mix(hash, r->row), r->status);
     hash = pkv_mix(hash, overtakes ? r->num_overtakes : 0);
     hash = pkv_mix(hash, (uint64_t)r->num_drafts << 32 | r->num_in_flight);
+    if (r->sample.num > 1)
+        hash = pkv_mix(pkv_mix(hash, r->sample.waits_for_fork), pkv_sample_count(r));
     return pkv_mix(hash, r->seq.num_flying_tokens);
 }
 

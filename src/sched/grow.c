@@ -20,8 +20,8 @@ static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_reques
      * turned the prompt away; here (oversized: wait) it is computed and ends with its first token. */
     if (flight_is_last(s, r))
         return 0;
-    uint32_t known = sched_known_tokens(r), drafts = drafts_that_fit(s, r, known);
-    uint32_t n = sched_first_chunk(&s->config, known + drafts - r->seq.num_computed_tokens);
+    uint32_t drafts = drafts_that_fit(s, r, sched_known_tokens(r));
+    uint32_t n = sched_first_chunk(&s->config, gang_num_due(r) + drafts);
     return n < budget ? n : (uint32_t)budget;
 }
 
@@ -29,9 +29,9 @@ static uint32_t tokens_wanted(const struct pkv_sched *s, const struct pkv_reques
  * one that is out. */
 static bool takes_part(const struct pkv_request *r, unsigned parts)
 {
-    if (r->steady.is_in)
+    if (r->steady.is_in || pkv_sample_follows(r))
         return false;
-    bool decodes = r->num_emitted + r->num_in_flight > 0 &&
+    bool decodes = r->num_emitted + r->num_in_flight > 0 && !r->sample.waits_for_fork &&
                    sched_known_tokens(r) - r->seq.num_computed_tokens == 1;
     return parts & (decodes ? PKV_MIX_DECODES : PKV_MIX_PROMPTS);
 }
@@ -62,7 +62,7 @@ static void take_back(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_req
         pkv_cache_unpublish(s->cache, &r->seq, computed);
 }
 
-static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
+static void give_up(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
                     struct pkv_request *grower)
 {
     struct pkv_request *victim = s->running[index];
@@ -85,8 +85,26 @@ static void preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
     victim->num_drafts = 0;
     victim->num_preemptions++;
     s->num_preemptions++;
+}
+
+/* Give it up with all its samples, which stand side by side, the last one first. returns by how many
+ * places the walk, at `place`, steps back: for each that was scheduled or is not of this turn. */
+static size_t preempt(struct pkv_sched *s, struct pkv_plan *plan, size_t index,
+                      struct pkv_request *grower, unsigned parts, size_t place)
+{
+    struct pkv_request *victim = s->running[index], *first = pkv_sample_first(victim);
+    size_t num = pkv_sample_count(victim), num_before = 0;
+    while (s->running[index] != first)
+        index--;
+    for (size_t i = index + num; i-- > index;) {
+        const struct pkv_request *r = s->running[i];
+        PKV_ASSERT(pkv_sample_first(r) == first);
+        num_before += plan_has(plan, r) || (i < place && !takes_part(r, parts));
+        give_up(s, plan, i, grower);
+    }
     sched_update_view(s);
-    requeue(s, victim);
+    requeue(s, gang_gather(s, victim));
+    return num_before;
 }
 
 /* With a layout of runs enough may be free and yet not in one piece. */
@@ -118,13 +136,9 @@ static enum grown grow_one(struct pkv_sched *s, struct pkv_plan *plan, struct pk
         if (index == SIZE_MAX)
             return NOT_GROWN;
         PKV_ASSERT(index < s->num_running);
-        struct pkv_request *victim = s->running[index];
-        bool was_scheduled = plan_has(plan, victim);
-        bool was_left_out = !was_scheduled && index < *place && !takes_part(victim, parts);
-        preempt(s, plan, index, r);
-        if (victim == r)
+        *place -= preempt(s, plan, index, r, parts, *place);
+        if (r->status != PKV_REQUEST_RUNNING)
             return GAVE_ITSELF_UP;
-        *place -= was_scheduled || was_left_out;
     }
     return GROWN;
 }
@@ -199,14 +213,15 @@ static uint64_t blocks_wanted(const struct pkv_sched *s, unsigned parts, uint64_
     return sum;
 }
 
-/* Give up whoever is too much, but for the last one. If the policy names nobody, the walk that follows
- * gives blocks to those who come first. */
+/* Give up whoever is too much, but for the last one (or its samples). A copy is reckoned with for each
+ * that shares the block it writes into, though the last of them will need none. If the policy names
+ * nobody, the walk that follows gives blocks to those who come first. */
 static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts)
 {
     uint64_t num_due;
     if ((parts & PKV_MIX_DECODES) && !steady_goes_on(s, &num_due))
         steady_leave_all(s, plan);
-    while (s->num_running > 1) {
+    while (s->num_running > 0 && s->num_running > pkv_sample_count(s->running[0])) {
         struct pkv_request *grower;
         uint32_t num_free = pkv_cache_num_free(s->cache);
         uint64_t need = blocks_wanted(s, parts, num_free, &grower);
@@ -223,7 +238,7 @@ static void make_room(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts
         if (index == SIZE_MAX)
             return;
         PKV_ASSERT(index < s->num_running);
-        preempt(s, plan, index, grower);
+        preempt(s, plan, index, grower, parts, 0);
     }
 }
 

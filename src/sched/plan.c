@@ -15,7 +15,8 @@ int plan_reserve(struct pkv_sched *s, struct pkv_plan *plan, size_t num, struct 
         pkv_grow(&plan->preemptions, &slot->preemptions_capacity, num, sizeof(*plan->preemptions),
                  err) < 0 ||
         pkv_grow(&plan->finished, &slot->finished_capacity, num, sizeof(struct pkv_request *),
-                 err) < 0)
+                 err) < 0 ||
+        pkv_grow(&plan->forks, &slot->forks_capacity, num, sizeof(*plan->forks), err) < 0)
         return -1;
     return 0;
 }
@@ -42,7 +43,8 @@ void plan_add_entry(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_plan_
     uint32_t below = highest > entry.first_position ? highest - entry.first_position : 0;
     entry.num_recomputed = below < entry.num_tokens ? below : entry.num_tokens;
     uint32_t end = entry.first_position + entry.num_tokens, known = sched_known_tokens(r);
-    entry.samples = end >= known;
+    /* One that is computed again up to its fork has its next token in the outputs that come after. */
+    entry.samples = end >= known && !(r->sample.waits_for_fork && r->num_emitted > 0);
     entry.num_drafts = end > known ? end - known : 0;
     r->sched_mark = plan->number;
     r->sched_entry = (uint32_t)plan->num_entries;

@@ -102,7 +102,8 @@ struct pkv_sched *pkv_sched_create(const struct pkv_sched_config *config, struct
         pkv_fail(err, PKV_ERR_INPUT, "the watermark is a share, 0 to 1, not %g", config->watermark);
         return NULL;
     }
-    if (drafts_check_config(config, err) < 0 || swap_check_config(config, err) < 0)
+    if (drafts_check_config(config, err) < 0 || swap_check_config(config, err) < 0 ||
+        gang_check_config(config, err) < 0)
         return NULL;
     struct pkv_sched *s = pkv_alloc(1, sizeof(*s), err);
     if (!s)
@@ -145,6 +146,7 @@ void pkv_sched_destroy(struct pkv_sched *s)
         pkv_free(s->slots[i].plan.admissions);
         pkv_free(s->slots[i].plan.preemptions);
         pkv_free(s->slots[i].plan.finished);
+        pkv_free(s->slots[i].plan.forks);
     }
     steady_free(s);
     swap_free(s);
@@ -229,18 +231,47 @@ void sched_note_peak(struct pkv_request *r)
 
 /* --- coming in ------------------------------------------------------------------------------- */
 
-uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
+static uint64_t end_with(const struct pkv_sched *s, const struct pkv_request *r,
+                         uint32_t num_output_tokens)
 {
-    uint64_t prompt = r->seq.num_prompt_tokens, end = prompt + r->num_output_tokens - 1;
+    uint64_t prompt = r->seq.num_prompt_tokens;
+    uint64_t end = prompt + (num_output_tokens ? num_output_tokens : 1) - 1;
     uint64_t last = s->max_model_len - 1;   /* the token that reaches the limit is never stored */
     end = end < last ? end : last;
     return end > prompt ? end : prompt;     /* a prompt beyond it ends with its first token */
 }
 
-uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r)
+uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t end = sched_end_positions(s, r) + flight_overrun(s, r);
-    return drafts_peak_positions(s, r->num_output_tokens, end);
+    return end_with(s, r, r->num_output_tokens);
+}
+
+static uint64_t peak_with(const struct pkv_sched *s, const struct pkv_request *r,
+                          uint32_t num_output_tokens)
+{
+    uint64_t end = end_with(s, r, num_output_tokens) + flight_overrun(s, r);
+    return drafts_peak_positions(s, num_output_tokens, end);
+}
+
+uint64_t sched_positions_wanted(const struct pkv_sched *s, const struct pkv_request *r,
+                                uint32_t num_output_tokens)
+{
+    uint64_t positions = peak_with(s, r, num_output_tokens);
+    if (!s->config.policies.admit->positions_wanted)
+        return positions;
+    uint64_t wanted = s->config.policies.admit->positions_wanted(r);
+    wanted = drafts_peak_positions(s, r->max_tokens, wanted);
+    return wanted > positions ? wanted : positions;
+}
+
+uint32_t sched_table_positions(const struct pkv_sched *s, const struct pkv_request *r,
+                               uint64_t num_positions)
+{
+    uint64_t end = peak_with(s, r, r->num_output_tokens), room = pkv_cache_room(s->cache);
+    uint64_t known = drafts_positions(s, r->seq.num_known_tokens);
+    end = end > num_positions ? end : num_positions;
+    end = end > known ? end : known;
+    return (uint32_t)(end < room ? end : room);
 }
 
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r)
@@ -272,15 +303,9 @@ uint64_t pkv_sched_blocks_for(const struct pkv_sched *s, uint64_t num_positions)
 
 uint64_t pkv_sched_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r)
 {
-    uint64_t positions = sched_peak_positions(s, r);
     if (pkv_cache_takes_runs(s->cache))
         return sched_run_blocks(s, r);
-    if (s->config.policies.admit->positions_wanted) {
-        uint64_t wanted = s->config.policies.admit->positions_wanted(r);
-        wanted = drafts_peak_positions(s, r->max_tokens, wanted);
-        positions = wanted > positions ? wanted : positions;
-    }
-    return pkv_sched_blocks_for(s, positions);
+    return pkv_sched_blocks_for(s, sched_positions_wanted(s, r, r->num_output_tokens));
 }
 
 uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_tokens)
@@ -289,9 +314,27 @@ uint32_t sched_first_chunk(const struct pkv_sched_config *config, uint32_t num_t
     return threshold && num_tokens > threshold ? threshold : num_tokens;
 }
 
-static bool takes_too_much(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
-                           size_t size)
+static bool are_too_many(const struct pkv_sched *s, const struct pkv_request_spec *spec,
+                         const struct pkv_request *r, char *reason, size_t size)
 {
+    uint64_t blocks = gang_peak_blocks(s, r, spec);
+    if (spec->num_samples > s->max_seqs) {
+        snprintf(reason, size, "its %" PRIu32 " samples exceed max_num_seqs %" PRIu64,
+                 spec->num_samples, s->max_seqs);
+        return true;
+    }
+    if (blocks <= s->config.num_blocks)
+        return false;
+    snprintf(reason, size, "its %" PRIu32 " samples need %" PRIu64 " blocks, the pool has %" PRIu32,
+             spec->num_samples, blocks, s->config.num_blocks);
+    return true;
+}
+
+static bool takes_too_much(const struct pkv_sched *s, const struct pkv_request_spec *spec,
+                           const struct pkv_request *r, char *reason, size_t size)
+{
+    if (s->config.fork && spec->num_samples > 1)
+        return are_too_many(s, spec, r, reason, size);
     uint64_t blocks = pkv_sched_peak_blocks(s, r);
     if (blocks <= s->config.num_blocks)
         return false;
@@ -301,8 +344,8 @@ static bool takes_too_much(const struct pkv_sched *s, const struct pkv_request *
 }
 
 /* Says why a request could never run; false when it could. */
-static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r, char *reason,
-                          size_t size)
+static bool can_never_run(const struct pkv_sched *s, const struct pkv_request_spec *spec,
+                          const struct pkv_request *r, char *reason, size_t size)
 {
     uint32_t prompt = r->seq.num_prompt_tokens;
     uint64_t longest = (uint64_t)prompt + r->max_tokens;
@@ -320,7 +363,7 @@ static bool can_never_run(const struct pkv_sched *s, const struct pkv_request *r
                  first, s->max_budget);
         return true;
     }
-    return takes_too_much(s, r, reason, size);
+    return takes_too_much(s, spec, r, reason, size);
 }
 
 int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
@@ -339,10 +382,12 @@ int pkv_sched_add(struct pkv_sched *s, const struct pkv_request_spec *spec,
     }
     *out = r;
     bool rejects = s->config.oversized == PKV_OVERSIZED_REJECT;
-    if (rejects && can_never_run(s, r, reason, reason_size)) {
+    if (rejects && can_never_run(s, spec, r, reason, reason_size)) {
         pkv_request_set_status(r, PKV_REQUEST_REJECTED);
         return 0;
     }
+    if (gang_add(s, r, spec))
+        return 0;
     sched_update_view(s);
     sched_joined(s, r);
     pkv_waiting_put_new(s->waiting, r, sched_order_key(s, r));
@@ -359,17 +404,34 @@ void sched_remove_running(struct pkv_sched *s, size_t index)
         s->running[i] = s->running[i + 1];
 }
 
-static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
+/* The next of its samples takes its place in the queue. */
+static void leave_waiting(struct pkv_sched *s, struct pkv_request *r)
 {
     if (r->status == PKV_REQUEST_RESUMING) {
         swap_abort(s, r);
         return;
     }
-    if (r->status != PKV_REQUEST_RUNNING) {
+    bool in_queue = !pkv_sample_follows(r);
+    if (in_queue) {
         pkv_waiting_remove(s->waiting, r);
         sched_left(s, r);
+    }
+    struct pkv_request *next = gang_leave(s, r);
+    if (!next)
+        return;
+    next->waiting_node.key[0] = r->waiting_node.key[0];
+    next->waiting_node.key[1] = r->waiting_node.key[1];
+    sched_joined(s, next);
+    pkv_waiting_put_back(s->waiting, next);
+}
+
+static void leave_queues(struct pkv_sched *s, struct pkv_request *r)
+{
+    if (r->status != PKV_REQUEST_RUNNING) {
+        leave_waiting(s, r);
         return;
     }
+    gang_leave(s, r);
     steady_abort(s, r);
     size_t i = 0;
     while (i < s->num_running && s->running[i] != r)
@@ -406,13 +468,14 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
                      void *ctx)
 {
     struct pkv_request **all = s->aside;
-    size_t num_waiting = pkv_waiting_num(s->waiting), num = s->num_running + num_waiting;
+    size_t num_queued = pkv_waiting_num(s->waiting), num_waiting = pkv_sched_num_waiting(s);
+    size_t num = s->num_running + num_waiting;
     swap_finish_all(s);
     PKV_ASSERT(num + s->swap.num_resuming <= s->aside_capacity && s->num_aside == 0);
-    for (size_t i = 0; i < num_waiting; i++)
-        all[i] = pkv_waiting_any(s->waiting, i);
-    for (size_t i = 0; i < num_waiting; i++)
-        pkv_waiting_remove(s->waiting, all[i]);
+    pkv_sched_list_waiting(s, all);
+    while (num_queued-- > 0)
+        pkv_waiting_remove(s->waiting, pkv_waiting_any(s->waiting, num_queued));
+    s->num_followers = 0;
     for (size_t i = 0; i < s->num_running; i++) {
         steady_leave(s, s->running[i]);
         all[num_waiting + i] = s->running[i];
@@ -426,6 +489,7 @@ void pkv_sched_drain(struct pkv_sched *s, void (*each)(void *ctx, struct pkv_req
     qsort(all, num, sizeof(struct pkv_request *), by_row);
     for (size_t i = 0; i < num; i++) {
         pkv_cache_release(s->cache, &all[i]->seq);
+        pkv_sample_leave(all[i]);
         pkv_request_set_status(all[i], PKV_REQUEST_UNFINISHED);
         each(ctx, all[i]);
         pkv_sched_forget(s, all[i]);
@@ -467,7 +531,7 @@ struct pkv_request *pkv_sched_running(const struct pkv_sched *s, size_t i)
 
 size_t pkv_sched_num_waiting(const struct pkv_sched *s)
 {
-    return pkv_waiting_num(s->waiting);
+    return pkv_waiting_num(s->waiting) + s->num_followers;
 }
 
 struct pkv_request *pkv_sched_head(const struct pkv_sched *s)
@@ -477,7 +541,15 @@ struct pkv_request *pkv_sched_head(const struct pkv_sched *s)
 
 void pkv_sched_list_waiting(const struct pkv_sched *s, struct pkv_request **out)
 {
+    size_t num = pkv_waiting_num(s->waiting), place = pkv_sched_num_waiting(s);
     pkv_waiting_list(s->waiting, out);
+    while (num-- > 0 && place > num + 1) {   /* those behind their first, from the end on */
+        struct pkv_request *first = out[num], *each = first;
+        do {
+            each = each->sample.prev;
+            out[--place] = each;
+        } while (each != first);
+    }
 }
 
 uint64_t pkv_sched_num_preemptions(const struct pkv_sched *s)

@@ -1,5 +1,5 @@
 /*
- * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 to S10 of sched.h, then cache
+ * sched_check.c - recount the scheduler from nothing: S1 to S4 and S6 to S11 of sched.h, then cache
  * and pool; and a plan: S5.
  */
 #include <inttypes.h>
@@ -82,12 +82,13 @@ size_t sched_list_held(const struct pkv_sched *s, const struct pkv_seq **out)
 int pkv_sched_check(struct pkv_sched *s, struct pkv_err *err)
 {
     steady_refresh(s);
-    size_t num_listed = s->num_running + s->swap.num_resuming + pkv_waiting_num(s->waiting);
+    size_t num_listed = s->num_running + s->swap.num_resuming + pkv_sched_num_waiting(s);
     if (num_listed != pkv_request_store_num_live(s->store))
         return pkv_fail(err, PKV_ERR_AUDIT, "S1: %zu requests live, %zu in queue and running",
                         pkv_request_store_num_live(s->store), num_listed);
     if (check_waiting(s, err) < 0 || check_running(s, err) < 0 || steady_check(s, err) < 0 ||
-        check_latch(s, err) < 0 || flight_check(s, err) < 0 || swap_check(s, err) < 0)
+        check_latch(s, err) < 0 || flight_check(s, err) < 0 || swap_check(s, err) < 0 ||
+        gang_check(s, err) < 0)
         return -1;
     const struct pkv_seq **seqs = pkv_alloc(num_listed, sizeof(*seqs), err);
     if (!seqs)

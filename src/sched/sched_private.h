@@ -20,6 +20,7 @@ struct plan_slot {
     struct pkv_plan plan;
     struct lesson lesson;
     size_t entries_capacity, admissions_capacity, preemptions_capacity, finished_capacity;
+    size_t forks_capacity;
 };
 
 /* Requests in one phase, by admission. */
@@ -104,6 +105,8 @@ struct pkv_sched {
     size_t ranking_capacity, rank_keys_capacity;
     struct pkv_tenant_tokens *tenant_tokens;   /* [num_tenants], owned: of this step */
     size_t num_tenants, tenants_capacity; /* 0 unless the order asks for tenants */
+    struct pkv_request_ref newest_first;  /* first of the samples that came last */
+    size_t num_followers;                 /* waiting, and not in the queue: behind their first */
     uint32_t num_out;                     /* plans made and not committed */
     uint32_t num_drafts, lookahead;       /* of speculation; see drafts.c */
     struct remembered remembered;
@@ -237,6 +240,33 @@ void swap_abort(struct pkv_sched *s, struct pkv_request *r);
 void swap_finish_all(struct pkv_sched *s);
 int swap_check(const struct pkv_sched *s, struct pkv_err *err);
 
+/* gang.c */
+/* A newcomer that is one of several samples finds its gang. returns is it in the queue's stead? */
+bool gang_add(struct pkv_sched *s, struct pkv_request *r, const struct pkv_request_spec *spec);
+/* The most blocks that all samples of a spec hold together when they run alone. */
+uint64_t gang_peak_blocks(const struct pkv_sched *s, const struct pkv_request *r,
+                          const struct pkv_request_spec *spec);
+/* Places in running that admitting r takes. */
+size_t gang_num_seats(const struct pkv_request *r);
+int gang_prepare(struct pkv_sched *s, struct pkv_request *r, struct pkv_err *err);
+/* r has just been admitted: so are those that follow it. */
+void gang_admit(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
+/* All of them have been given up: they will be one again. returns the one to queue. */
+struct pkv_request *gang_gather(struct pkv_sched *s, struct pkv_request *r);
+/* r ends. returns the one that takes its place in the queue, or NULL. */
+struct pkv_request *gang_leave(struct pkv_sched *s, struct pkv_request *r);
+/* Its prompt is computed: the others share it. */
+void gang_fork(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *first);
+/* Once all beams have their token, some give way to others. */
+void gang_draw_beams(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r);
+/* Tokens it may compute now: beams wait for one another. */
+uint32_t gang_num_due(const struct pkv_request *r);
+/* May it decode without being looked at? */
+bool gang_is_steady(const struct pkv_sched *s, const struct pkv_request *r);
+/* Speculation and async scheduling bring not one token a step, a layout of runs shares none. */
+int gang_check_config(const struct pkv_sched_config *config, struct pkv_err *err);
+int gang_check(const struct pkv_sched *s, struct pkv_err *err);
+
 /* grow.c, admit.c */
 void sched_grow_running(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts);
 int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err);
@@ -263,8 +293,12 @@ void sched_note_peak(struct pkv_request *r);
 uint32_t sched_known_tokens(const struct pkv_request *r);
 /* Positions a request has when it ends by itself. */
 uint64_t sched_end_positions(const struct pkv_sched *s, const struct pkv_request *r);
-/* The most positions it has blocks for at any time; what its tables are made for. */
-uint64_t sched_peak_positions(const struct pkv_sched *s, const struct pkv_request *r);
+/* What its tables are made for: that, and no less than num_positions; no more than the pool has. */
+uint32_t sched_table_positions(const struct pkv_sched *s, const struct pkv_request *r,
+                               uint64_t num_positions);
+/* Positions it must be able to hold one day, with so many outputs. */
+uint64_t sched_positions_wanted(const struct pkv_sched *s, const struct pkv_request *r,
+                                uint32_t num_output_tokens);
 /* Blocks that the layout gives it at its admission; 0 = as it grows. */
 uint32_t sched_run_blocks(const struct pkv_sched *s, const struct pkv_request *r);
 

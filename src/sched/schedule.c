@@ -23,6 +23,7 @@ static struct pkv_plan *begin(struct pkv_sched *s)
         .admissions = plan->admissions,
         .preemptions = plan->preemptions,
         .finished = plan->finished,
+        .forks = plan->forks,
     };
     *sched_lesson(s, plan) = (struct lesson){0};
     s->num_plans++;

@@ -479,6 +479,7 @@ void steady_commit(struct pkv_sched *s, struct pkv_plan *plan)
            node->key[0] <= (int64_t)t->clock) {
         struct pkv_request *r = owner(node);
         steady_leave(s, r);
+        gang_leave(s, r);
         sched_publish_end(s, r, r->seq.num_computed_tokens);
         pkv_cache_release(s->cache, &r->seq);
         pkv_request_set_status(r, PKV_REQUEST_COMPLETED);

@@ -59,5 +59,7 @@ void tenants_count_sampled(struct pkv_sched *s, const struct pkv_plan *plan)
         const struct pkv_plan_entry *entry = &plan->entries[i];
         if (entry->num_sampled > 0)
             s->tenant_tokens[entry->ref.request->tenant_number].num_generated += entry->num_sampled;
-    }
+    }    for (size_t i = 0; s->num_tenants && i < plan->num_forks; i++)
+        if (plan->forks[i].sampled)
+            s->tenant_tokens[plan->forks[i].ref.request->tenant_number].num_generated++;
 }

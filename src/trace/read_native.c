@@ -28,7 +28,7 @@
     X(F_PRIORITY, "priority") X(F_DEADLINE_MS, "deadline_ms") X(F_SALT, "salt")      \
     X(F_CACHE_SALT, "cache_salt") X(F_ADAPTER, "adapter") X(F_TENANT, "tenant")      \
     X(F_ABORT_MS, "abort_ms") X(F_SESSION, "session") X(F_DELAY_MS, "delay_ms")      \
-    X(F_TURN, "turn") X(F_LAST, "last") X(F_N, "n")                                                    \
+    X(F_TURN, "turn") X(F_LAST, "last") X(F_N, "n") X(F_BEAM_WIDTH, "beam_width")          \
     X(F_CREATED_TIME, "created_time") X(F_INPUT_TOKENS, "input_tokens")              \
     X(F_SESSION_ID, "session_id") X(F_DELAY, "delay") X(F_REQUEST_ID, "request_id")  \
     X(F_STRICT_PRIORITY, "strict_priority") X(F_POLICY_CLASS, "policy_class")        \
@@ -52,7 +52,9 @@ struct found {
     struct pkv_row *row;
     uint64_t input_length, prompt_length, output_length, max_tokens, turn;
     uint64_t own_used;                 /* tokens of the row's own text given to segments */
+    uint64_t n, beam_width;
     bool has_segments;
+    bool has_list;                     /* output_length is a list, one number a sample */
 };
 
 static bool has(const struct found *f, enum field field)
@@ -94,6 +96,41 @@ static int read_length(struct found *f, enum field field, uint64_t *out, struct 
     if (*out == 0 && (field == F_INPUT_LENGTH || field == F_INPUT_TOKENS || field == F_PROMPT))
         return pkv_fields_fail(&f->fields, (int)field, err, "is 0; a prompt has at least 1 token");
     return 0;
+}
+
+/* How many samples, or beams. */
+static int read_width(struct found *f, enum field field, uint64_t *out, struct pkv_err *err)
+{
+    if (pkv_json_u64(&f->fields.j, PKV_MAX_SAMPLES, out, err) < 0)
+        return -1;
+    if (*out == 0)
+        return pkv_fields_fail(&f->fields, (int)field, err, "is 0; a request has at least 1");
+    if (field == F_BEAM_WIDTH && *out > 1 && f->trace->options.without_beams)
+        return pkv_fields_fail(&f->fields, (int)field, err, "is %" PRIu64 "; beams need "
+                               "scheduler.fork: on", *out);
+    return 0;
+}
+
+/* One length for all samples, or a list of them; the longest one is what max_tokens stands for. */
+static int read_outputs(struct found *f, enum field field, struct pkv_err *err)
+{
+    struct pkv_trace *t = f->trace;
+    int more;
+    if (pkv_json_peek(&f->fields.j) != PKV_JSON_ARRAY)
+        return read_length(f, field, &f->output_length, err);
+    f->has_list = true;
+    if (pkv_json_enter_array(&f->fields.j, err) < 0)
+        return -1;
+    while ((more = pkv_json_next_item(&f->fields.j, err)) > 0) {
+        uint64_t length;
+        if (pkv_json_u64(&f->fields.j, PKV_MAX_LENGTH_TOKENS, &length, err) < 0 ||
+            pkv_grow(&t->outputs, &t->outputs_capacity, t->num_outputs + 1, sizeof *t->outputs,
+                     err) < 0)
+            return -1;
+        t->outputs[t->num_outputs++] = (uint32_t)length;
+        f->output_length = length > f->output_length ? length : f->output_length;
+    }
+    return more;
 }
 
 /* The text a segment is from: a name's, the row's own for null, or of the row before. */
@@ -192,7 +229,9 @@ static int read_field(void *ctx, int at, struct pkv_err *err)
     case F_INPUT_TOKENS:
     case F_INPUT_LENGTH:  return read_length(f, field, &f->input_length, err);
     case F_OUTPUT_LENGTH:
-    case F_OUTPUT_TOKENS: return read_length(f, field, &f->output_length, err);
+    case F_OUTPUT_TOKENS: return read_outputs(f, field, err);
+    case F_N:             return read_width(f, field, &f->n, err);
+    case F_BEAM_WIDTH:    return read_width(f, field, &f->beam_width, err);
     case F_MAX_TOKENS:    return read_length(f, field, &f->max_tokens, err);
     case F_PROMPT:        return read_prompt(f, err);
     case F_HASH_IDS:      return pkv_fields_ids(&f->fields, t, err);
@@ -214,7 +253,6 @@ static int read_field(void *ctx, int at, struct pkv_err *err)
     case F_OUTPUT_TOKEN_IDS:
         t->notes.fields_left_out++;
         return pkv_json_value(&f->fields.j, NULL, err);
-    case F_N:
         return pkv_fields_fail(&f->fields, (int)field, err, "is not supported by this version");
     case NUM_FIELDS:      break;
     }
@@ -292,10 +330,26 @@ static int check_session(const struct found *f, struct pkv_err *err)
     return 0;
 }
 
+static int check_samples(struct found *f, struct pkv_err *err)
+{
+    enum field outputs = has(f, F_OUTPUT_LENGTH) ? F_OUTPUT_LENGTH : F_OUTPUT_TOKENS;
+    uint64_t num = has(f, F_N) ? f->n : 1;
+    if ((f->n > 1 || f->beam_width > 1) && has_either(f, F_SESSION, F_SESSION_ID))
+        return pkv_fields_fail(&f->fields, f->n > 1 ? F_N : F_BEAM_WIDTH, err, "goes without a session: "
+                               "the next turn would follow one of several answers");
+    if (has(f, F_N) && has(f, F_BEAM_WIDTH))
+        return pkv_fields_fail(&f->fields, F_BEAM_WIDTH, err, "and n exclude each other");
+    if (f->has_list && f->trace->num_outputs != num)
+        return pkv_fields_fail(&f->fields, (int)outputs, err, "has %zu lengths, but n is %" PRIu64,
+                               f->trace->num_outputs, num);
+    return 0;
+}
+
 static int check_together(struct found *f, struct pkv_err *err)
 {
     const struct pkv_request_spec *spec = &f->row->spec;
-    if (check_names(f, err) < 0 || check_required(f, err) < 0 || check_session(f, err) < 0)
+    if (check_names(f, err) < 0 || check_required(f, err) < 0 || check_session(f, err) < 0 ||
+        check_samples(f, err) < 0)
         return -1;
     if (has(f, F_PROMPT) && has_length(f) && f->prompt_length != f->input_length)
         return pkv_fields_fail(&f->fields, F_PROMPT, err, "has %" PRIu64 " tokens, but "
@@ -373,6 +427,9 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
     uint64_t max_tokens = has(&f, F_MAX_TOKENS) ? f.max_tokens : f.output_length;
     spec->max_tokens = max_tokens ? (uint32_t)max_tokens : 1;
     spec->num_output_tokens = (uint32_t)f.output_length;
+    spec->is_beam_search = f.beam_width > 1;
+    spec->num_samples = (uint32_t)(f.beam_width > 1 ? f.beam_width : f.n);
+    spec->sample_output_tokens = f.has_list && f.n > 1 ? t->outputs : NULL;
     spec->id = has_either(&f, F_ID, F_REQUEST_ID) ? t->id.text : NULL;
     spec->tenant = has(&f, F_TENANT) ? t->tenant.text : NULL;
     set_session(&f);

@@ -109,6 +109,9 @@ static int keep_row(struct pkv_remake *r, const struct pkv_trace *trace,
         .deadline_after_ns = after(spec->deadline_ns, spec->arrival_ns),
     };
     r->num_rows++;
+    if (spec->num_samples > 1)
+        return pkv_fail(err, PKV_ERR_INPUT, "row %" PRIu64 " (from 0) asks for %" PRIu32 " answers, and "
+                        "synth from makes rows with one", spec->row, spec->num_samples);
     if (number_tenant(r, spec->tenant, &row->tenant, err) < 0)
         return -1;
     return prefix_tree_add(&r->tree, &spec->content, pkv_trace_texts(trace), &row->last, err);

@@ -1,7 +1,7 @@
 /*
  * sort.c - all rows of a trace, kept so that they can be given in time order.
  *
- * What a row points to is kept in three long arrays by offset, since these move as they grow.
+ * What a row points to is kept in four long arrays by offset, since these move as they grow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct kept {
     struct pkv_request_spec spec;
     size_t number;               /* order of adding, for ties */
-    size_t first_span;
+    size_t first_span, first_output;
     size_t id, tenant, session, salt, adapter;   /* in text; PKV_NO_TEXT = none */
 };
 
@@ -24,6 +24,8 @@ struct pkv_sorted {
     struct pkv_trace_text *of;   /* [num_spans] owned; what they are of, where that is kept */
     size_t *of_name;             /* [num_spans] owned; their names in text */
     size_t of_capacity, of_name_capacity;
+    uint32_t *outputs;           /* [num_outputs] owned */
+    size_t num_outputs, outputs_capacity;
     char *text;                  /* [text_length] owned; texts with their NUL */
     size_t text_length, text_capacity;
 };
@@ -41,6 +43,7 @@ void pkv_sorted_destroy(struct pkv_sorted *s)
     pkv_free(s->spans);
     pkv_free(s->of);
     pkv_free(s->of_name);
+    pkv_free(s->outputs);
     pkv_free(s->text);
     pkv_free(s);
 }
@@ -56,6 +59,21 @@ static int keep_text(struct pkv_sorted *s, const char *text, size_t *out, struct
     memcpy(s->text + s->text_length, text, size);
     *out = s->text_length;
     s->text_length += size;
+    return 0;
+}
+
+static int keep_outputs(struct pkv_sorted *s, const struct pkv_request_spec *spec, size_t *out,
+                        struct pkv_err *err)
+{
+    size_t num = spec->sample_output_tokens ? spec->num_samples : 0;
+    *out = s->num_outputs;
+    if (num == 0)
+        return 0;
+    if (pkv_grow(&s->outputs, &s->outputs_capacity, s->num_outputs + num, sizeof *s->outputs,
+                 err) < 0)
+        return -1;
+    memcpy(s->outputs + s->num_outputs, spec->sample_output_tokens, num * sizeof *s->outputs);
+    s->num_outputs += num;
     return 0;
 }
 
@@ -88,6 +106,7 @@ int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec,
     if (keep_text(s, spec->id, &row->id, err) < 0 ||
         keep_text(s, spec->tenant, &row->tenant, err) < 0 ||
         keep_text(s, spec->session, &row->session, err) < 0 ||
+        keep_outputs(s, spec, &row->first_output, err) < 0 ||
         (texts && keep_texts(s, row, texts, num, err) < 0))
         return -1;
     memcpy(s->spans + s->num_spans, spec->content.prompt, num * sizeof *s->spans);
@@ -123,6 +142,8 @@ bool pkv_sorted_next(struct pkv_sorted *s, struct pkv_request_spec *out,
     const struct kept *row = &s->rows[s->next++];
     *out = row->spec;
     out->content.prompt = s->spans + row->first_span;
+    if (out->sample_output_tokens)
+        out->sample_output_tokens = s->outputs + row->first_output;
     out->id = text_at(s, row->id);
     out->tenant = text_at(s, row->tenant);
     out->session = text_at(s, row->session);

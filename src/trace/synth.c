@@ -37,6 +37,7 @@ struct pkv_synth {
     struct pkv_numbers ratio, delay, abort_after;
     struct pkv_rng priority, abort_share, abort_time, tenant, session_share;
     uint64_t row, num_talks;
+    uint32_t *outputs;                  /* [samples] owned: of the row at hand */
     struct talk talk;
     char session[24];
     struct pkv_span spans[PKV_MAX_PREFIX_DEPTH + 1];
@@ -98,6 +99,10 @@ static int check(const struct pkv_synth_config *c, struct pkv_err *err)
     if (c->session_share > 0 && c->arrival == PKV_ARRIVAL_CLOSED_LOOP)
         return pkv_fail(err, PKV_ERR_INPUT, "conversations in a closed loop are impossible: for so "
                         "many users at once let as many conversations arrive at once");
+    if (c->samples > PKV_MAX_SAMPLES || c->beam_width > PKV_MAX_SAMPLES ||
+        (c->samples > 1 && c->beam_width > 1))
+        return pkv_fail(err, PKV_ERR_INPUT, "%u samples and %u beams are impossible: at most %u, and "
+                        "one of them", c->samples, c->beam_width, PKV_MAX_SAMPLES);
     return 0;
 }
 
@@ -179,7 +184,8 @@ struct pkv_synth *pkv_synth_create(const struct pkv_synth_config *config, struct
         return NULL;
     s->config = *config;
     begin_streams(s);
-    if (pkv_arrivals_init(&s->arrivals, &s->config, err) == 0 && begin_lengths(s, err) == 0 &&
+    s->outputs = pkv_alloc(config->samples, sizeof *s->outputs, err);
+    if (s->outputs && pkv_arrivals_init(&s->arrivals, &s->config, err) == 0 && begin_lengths(s, err) == 0 &&
         begin_numbers(s, err) == 0 && copy_priorities(s, err) == 0 && copy_tenants(s, err) == 0 &&
         pkv_prefixes_init(&s->prefixes, &s->config, err) == 0) {
         s->config.priorities = s->priorities;
@@ -205,6 +211,7 @@ void pkv_synth_destroy(struct pkv_synth *s)
     pkv_free(s->tenants);
     pkv_free(s->priorities);
     pkv_free(s->weights);
+    pkv_free(s->outputs);
     pkv_free(s);
 }
 
@@ -318,12 +325,23 @@ static void draw_prompt(struct pkv_synth *s, struct pkv_request_spec *out)
     s->given = (struct pkv_trace_texts){s->texts, NULL, NULL};
 }
 
-static void draw_output(struct pkv_synth *s, struct pkv_request_spec *out)
+/* What the scheduler is told is the longest of the samples, or more than that. */
+static void draw_outputs(struct pkv_synth *s, struct pkv_request_spec *out)
 {
-    uint32_t output = pkv_lengths_draw(s->output);
-    double told = pkv_numbers_draw(&s->ratio) * output + 0.5;
-    out->num_output_tokens = output;
-    out->max_tokens = output ? output : 1;
+    const struct pkv_synth_config *c = &s->config;
+    out->is_beam_search = c->beam_width > 1;
+    out->num_samples = out->is_beam_search ? c->beam_width : c->samples;
+    uint32_t num = c->samples > 1 ? c->samples : 1, longest = 0;
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t length = pkv_lengths_draw(s->output);
+        if (c->samples > 1)
+            s->outputs[i] = length;
+        longest = length > longest ? length : longest;
+    }
+    double told = pkv_numbers_draw(&s->ratio) * longest + 0.5;
+    out->sample_output_tokens = c->samples > 1 ? s->outputs : NULL;
+    out->num_output_tokens = longest;
+    out->max_tokens = longest ? longest : 1;
     if (told > out->max_tokens)
         out->max_tokens = told < (double)MAX_CONTEXT_TOKENS ? (uint32_t)told
                                                             : (uint32_t)MAX_CONTEXT_TOKENS;
@@ -394,7 +412,7 @@ static int source_next(void *ctx, struct pkv_request_spec *out, struct pkv_err *
     if (set_times(s, out, err) < 0)
         return -1;
     draw_prompt(s, out);
-    draw_output(s, out);
+    draw_outputs(s, out);
     end_turn(s, out);
     s->row++;
     return 1;

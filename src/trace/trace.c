@@ -60,7 +60,7 @@ int pkv_row_split(struct pkv_trace *t, const char *text, size_t length, struct p
 
 void pkv_row_begin(struct pkv_trace *t, struct pkv_row *row)
 {
-    t->num_spans = t->num_hash_ids = 0;
+    t->num_spans = t->num_hash_ids = t->num_outputs = 0;
     pkv_row_texts_clear(&t->texts);
     *row = (struct pkv_row){
         .spec = {.abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME},
@@ -242,6 +242,7 @@ void pkv_trace_close(struct pkv_trace *t)
     pkv_input_close(t->input);
     pkv_free(t->spans);
     pkv_free(t->hash_ids);
+    pkv_free(t->outputs);
     pkv_free(t->id.text);
     pkv_free(t->tenant.text);
     pkv_free(t->salt.text);

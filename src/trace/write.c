@@ -125,6 +125,7 @@ static unsigned features(const struct pkv_trace_writer *w, const struct pkv_requ
     has |= spec->abort_ns != PKV_NO_TIME ? BIT(PKV_LOSS_ABORT) : 0;
     has |= texts->salt ? BIT(PKV_LOSS_SALT) : 0;
     has |= texts->adapter ? BIT(PKV_LOSS_ADAPTER) : 0;
+    has |= spec->num_samples > 1 ? BIT(PKV_LOSS_SAMPLES) : 0;
     has |= spec->arrival_ns % w->encoder->unit_ns != 0 ? BIT(PKV_LOSS_TIME) : 0;
     has |= w->num_written == 0 && spec->arrival_ns > 0 && w->encoder->starts_at_zero
                ? BIT(PKV_LOSS_BEGIN) : 0;

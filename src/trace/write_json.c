@@ -69,7 +69,7 @@ static void add_segment(struct pkv_text *t, const struct pkv_trace_text *of, uin
         pkv_text_add(t, "[");
         pkv_text_json(t, of->name);
         break;
-    case PKV_ORIGIN_TOKEN: case PKV_ORIGIN_HASH_ID: case PKV_ORIGIN_OUTPUT:
+    case PKV_ORIGIN_TOKEN: case PKV_ORIGIN_HASH_ID: case PKV_ORIGIN_OUTPUT: case PKV_ORIGIN_SAMPLE:
         PKV_UNREACHABLE("no segment is of this kind");
     case PKV_ORIGIN_PREFIX:
         snprintf(name, sizeof name, "[\"prefix %" PRIu64 "\"", of->number);
@@ -90,14 +90,34 @@ static void add_segments(struct pkv_text *t, const struct pkv_request_spec *spec
     pkv_text_add(t, "]");
 }
 
-/* Mooncake's own fields. A time that nobody can know is left out. */
-static void add_row(struct pkv_trace_writer *w, const struct pkv_request_spec *spec)
+/* Mooncake's own fields, but for how long the output is. A time that nobody can know is left out. */
+static void begin_row(struct pkv_trace_writer *w, const struct pkv_request_spec *spec)
 {
     struct pkv_text *t = &w->text;
     pkv_text_add(t, "{\"timestamp\": ");
     pkv_text_ratio(t, spec->arrival_ns, PKV_NS_PER_MS, 6);
     add_number(t, "input_length", spec->num_prompt_tokens);
-    add_number(t, "output_length", spec->num_output_tokens);
+}
+
+static void add_row(struct pkv_trace_writer *w, const struct pkv_request_spec *spec)
+{
+    begin_row(w, spec);
+    add_number(&w->text, "output_length", spec->num_output_tokens);
+}
+
+/* One length, or one for each sample. */
+static void add_outputs(struct pkv_text *t, const struct pkv_request_spec *spec)
+{
+    if (!spec->sample_output_tokens) {
+        add_number(t, "output_length", spec->num_output_tokens);
+    } else {
+        pkv_text_add(t, ", \"output_length\": [");
+        for (uint32_t i = 0; i < spec->num_samples; i++)
+            pkv_text_fmt(t, "%s%" PRIu32, i ? ", " : "", spec->sample_output_tokens[i]);
+        pkv_text_add(t, "]");
+    }
+    if (spec->num_samples > 1)
+        add_number(t, spec->is_beam_search ? "beam_width" : "n", spec->num_samples);
 }
 
 static void add_native_fields(struct pkv_text *t, const struct pkv_request_spec *spec,
@@ -126,7 +146,8 @@ static int row_native(struct pkv_trace_writer *w, const struct pkv_request_spec 
                       const struct pkv_trace_texts *texts, struct pkv_err *err)
 {
     (void)err;
-    add_row(w, spec);
+    begin_row(w, spec);
+    add_outputs(&w->text, spec);
     switch (pkv_write_form_of(w, spec, texts)) {
     case PKV_FORM_LENGTH:   break;
     case PKV_FORM_SEGMENTS: add_segments(&w->text, spec, texts); break;

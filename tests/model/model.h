@@ -87,6 +87,8 @@ struct model_config {
     bool drops_last_hit;             /* eagle */
     double acceptance_rate;
     uint32_t accepted[PKV_MAX_ACCEPTED], num_accepted;   /* a pattern; stands above the rate */
+    bool fork;
+    uint32_t beam_drop;              /* thousandths */
     uint64_t seed;
     struct model_group groups[PKV_MAX_GROUPS];
     uint32_t num_groups;
@@ -159,6 +161,12 @@ struct model_request {
     uint32_t num_hit, num_preemptions, peak_blocks;
     uint64_t num_recomputed;
     int64_t num_overtakes;
+    /* Of those that were asked for together; num_samples is 1 without fork. */
+    struct model_request *samples;   /* [num_samples], borrowed: all of them, itself included */
+    uint32_t num_samples;
+    bool is_beam, waits_for_fork;
+    bool prompt_only;                /* only its prompt is ever cached */
+    uint32_t num_drawn;              /* generated tokens when beams were drawn last */
     bool gone;                       /* ended and told */
     struct model_request *prev, *next;       /* place in waiting or running */
 };
@@ -173,7 +181,7 @@ struct model_totals {
     uint64_t num_steps, arrived, completed, rejected, aborted, unfinished;
     uint64_t prompt_tokens, output_tokens, scheduled_tokens, recomputed_tokens;
     uint64_t queried_tokens, hit_tokens, resumed_queried_tokens, resumed_hit_tokens;
-    uint64_t preemptions, allocated, released, evicted;
+    uint64_t preemptions, allocated, released, evicted, copied, dropped_beams;
     uint64_t num_verifications, drafted, accepted, verified;
     uint64_t swaps, swap_fallbacks, swapped_out_blocks, swapped_in_blocks, peak_host_blocks;
     int64_t link_busy_ns;
@@ -183,7 +191,7 @@ struct model_totals {
 
 struct model;
 
-/* Requests in the order in which they arrive; specs and what they point to outlive the model.
+/* Rows in the order in which they arrive; specs and what they point to outlive the model.
  * Memory that runs out aborts, here as everywhere in the model. */
 struct model *model_create(const struct model_config *config, const struct pkv_request_spec *specs,
                            size_t num_specs);
@@ -202,6 +210,8 @@ size_t model_num_ended(const struct model *m);
 const struct model_request *model_ended(const struct model *m, size_t i);
 struct model_totals model_totals(const struct model *m);
 size_t model_num_waiting(const struct model *m);
+/* Requests that so many rows ask for. */
+size_t model_count_samples(const struct pkv_request_spec *rows, size_t num_rows);
 size_t model_num_running(const struct model *m);
 
 #endif

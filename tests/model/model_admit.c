@@ -65,19 +65,39 @@ static uint64_t more_to_come(const struct model *m, const struct model_request *
     return sum;
 }
 
+/* One that waits for its fork will share the full blocks of the prompt. */
+static uint64_t blocks_to_come(const struct model *m, const struct model_request *r)
+{
+    uint64_t end = positions_to_end(m, r);
+    uint32_t num_held[PKV_MAX_GROUPS] = { 0 };
+
+    if (model_follows(r))
+        return end > r->num_prompt ? model_most_blocks_of_all(m, end, model_longest_reach(m)) -
+                                         model_num_shared(m, r) : 0;
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        for (uint32_t i = 0; i < r->num_table[g]; i++)
+            num_held[g] += r->table[g][i] != NULL;
+    return more_to_come(m, r, num_held) + model_num_copies(m, r, end);
+}
+
 /* Blocks that the running may still take until they have said all they may. */
 static uint64_t blocks_promised(const struct model *m)
 {
     uint64_t sum = 0;
 
-    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
-        uint32_t num_held[PKV_MAX_GROUPS] = { 0 };
+    for (const struct model_request *r = m->running; r != NULL; r = r->next)
+        sum += blocks_to_come(m, r);
+    return sum;
+}
 
-        for (uint32_t g = 0; g < m->config.num_groups; g++)
-            for (uint32_t i = 0; i < r->num_table[g]; i++)
-                num_held[g] += r->table[g][i] != NULL;
-        sum += more_to_come(m, r, num_held);
-    }
+/* The same of those that come in with it. */
+static uint64_t blocks_of_followers(const struct model *m, const struct model_request *r)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; r->waits_for_fork && i < r->num_samples; i++)
+        if (model_sample(r, i) != NULL && model_follows(&r->samples[i]))
+            sum += blocks_to_come(m, &r->samples[i]);
     return sum;
 }
 
@@ -114,13 +134,15 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
     *taken_back = 0;
     for (const struct model_request *r = m->running; r != NULL; r = r->next) {
         const struct model_entry *e = entry_of(m, r);
+        const struct model_entry *of_first = entry_of(m, model_first(r));
         uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
         uint32_t expected = model_num_expected(m, r);
-        uint32_t rest = expected > computed ? expected - computed : 0;
+        uint32_t rest = expected > computed && !model_follows(r) ? expected - computed : 0;
 
-        if (e != NULL && e->admitted)
+        if ((e != NULL && e->admitted) ||
+            (model_follows(r) && of_first != NULL && of_first->admitted))
             continue;
-        sum += rest == 1 && expected > r->num_prompt ? 0 : rest;
+        sum += rest == 1 && expected > r->num_prompt && !r->waits_for_fork ? 0 : rest;
         sum += (double)tokens_to_come(m, r) * m->ratio;
     }
     for (size_t i = 0; i < m->num_entries; i++) {
@@ -132,8 +154,9 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
         if (!e->admitted)
             continue;
         most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
+        most *= 1 + e->num_followers;   /* max_tokens is the request's */
         sum += taken + (e->first + e->num_tokens >= r->num_known ? (double)most : 0) +
-               m->config.groups[0].block_size;
+               (double)(m->config.groups[0].block_size * (1 + e->num_followers));
         *taken_back += taken;
     }
     return sum;
@@ -143,9 +166,14 @@ static bool passes_ratio(const struct model *m, const struct candidate *c, uint6
 {
     double size = m->config.groups[0].block_size, taken_back;
     double aside = tokens_set_aside(m, &taken_back);
-    double asked = c->request->num_known - c->hit.num_tokens +
-                   (double)tokens_to_come(m, c->request) + size;
+    double asked = c->request->num_known - c->hit.num_tokens;
 
+    for (uint32_t i = 0; i < c->request->num_samples; i++) {
+        const struct model_request *r = model_sample(c->request, i);
+
+        if (r == c->request || (r != NULL && c->request->waits_for_fork))
+            asked += (double)tokens_to_come(m, r) + size;
+    }
     if (m->running == NULL)
         return blocks_needed(m, c, c->request->num_known, UINT32_MAX) <= free;
     return asked < ((double)free - c->hit.num_unheld) * size + taken_back - aside;
@@ -183,7 +211,8 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
             return false;
         /* fall through */
     case MODEL_ADMIT_RESERVE_MAX:
-        return need <= free && blocks_reserved(m, c) + blocks_promised(m) <= free;
+        return need <= free && blocks_reserved(m, c) + blocks_of_followers(m, r) +
+                                       blocks_promised(m) <= free;
     }
     abort();
 }
@@ -242,7 +271,7 @@ static enum answer consider(const struct model *m, struct candidate *c, uint32_t
 
 static void count_look_up(struct model *m, struct model_request *r, uint32_t num_hit_tokens)
 {
-    uint32_t queried = m->config.prefix_cache ? r->num_known : 0;
+    uint32_t queried = m->config.prefix_cache && !model_follows(r) ? r->num_known : 0;
 
     if (r->was_preempted) {
         m->row.resumed++;
@@ -259,6 +288,13 @@ static void count_look_up(struct model *m, struct model_request *r, uint32_t num
     m->row.hit_tokens += num_hit_tokens;
 }
 
+static void begin_to_run(struct model *m, struct model_request *r, uint32_t num_hit_tokens)
+{
+    DL_APPEND(m->running, r);
+    count_look_up(m, r, num_hit_tokens);
+    r->status = MODEL_RUNNING;
+}
+
 static void take(struct model *m, const struct candidate *c)
 {
     struct model_request *r = c->request;
@@ -270,9 +306,19 @@ static void take(struct model *m, const struct candidate *c)
 
     DL_DELETE(m->waiting, r);
     m->last_left = r->tenant;
-    count_look_up(m, r, num_hit_tokens);
-    if (comes_back)
+    if (comes_back) {
+        count_look_up(m, r, num_hit_tokens);
         m->back[m->num_back++] = (struct model_back){ r, num_hit_tokens, m->num_entries };
+    }
+    for (uint32_t i = 0; !comes_back && i < r->num_samples; i++) {
+        struct model_request *other = model_sample(r, i);
+
+        if (other != r && (other == NULL || !r->waits_for_fork))
+            continue;
+        begin_to_run(m, other, other == r ? num_hit_tokens : 0);
+        if (other != r)
+            entry.followers[entry.num_followers++] = other;
+    }
     for (uint32_t g = 0; g < m->config.num_groups; g++) {
         for (uint32_t i = 0; i < c->hit.num[g]; i++)
             model_hold(m, r, g, c->hit.blocks[g][i]);
@@ -288,12 +334,10 @@ static void take(struct model *m, const struct candidate *c)
         return;
     }
     model_add_entry(m, entry);
-    DL_APPEND(m->running, r);
     if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, c->positions < r->num_known ? c->positions : r->num_known);
     model_forget_copies(m, r);
     r->num_computed = num_hit_tokens;
-    r->status = MODEL_RUNNING;
 }
 
 /* The walk's own memory, in queue order. */
@@ -367,7 +411,8 @@ static bool may_go_on(struct model *m, struct walk *w, const struct model_reques
 {
     if (budget == 0 && next->status != MODEL_SWAPPED)
         note(m, w, PKV_LIMIT_BUDGET);
-    else if (model_num_running(m) + model_num_resuming(m) >= m->config.max_num_seqs)
+    else if (model_num_running(m) + model_num_resuming(m) + model_num_admitted(next) >
+             m->config.max_num_seqs)
         note(m, w, PKV_LIMIT_SEQS);
     else
         return true;
@@ -382,7 +427,7 @@ static bool is_latched(const struct model *m)
 
 void model_admit(struct model *m, uint32_t *budget)
 {
-    size_t num = model_num_waiting(m);
+    size_t num = model_num_queued(m);
     struct walk w = { .refused = model_alloc(num, sizeof *w.refused),
                       .aside = model_alloc(num, sizeof *w.aside) };
     struct candidate c = { .num_tokens = 0 };

@@ -161,6 +161,8 @@ void model_find_prefix(const struct model *m, const struct model_request *r, str
 {
     uint32_t num = r->num_known - 1;
 
+    if (r->prompt_only && num > r->num_prompt)
+        num = r->num_prompt;
     model_hit_finish(out);
     for (uint32_t g = 0; g < m->config.num_groups; g++)
         out->blocks[g] = model_alloc(r->num_known, sizeof(struct model_block *));
@@ -223,8 +225,23 @@ static void enter_second(struct model *m, const struct model_request *r, uint32_
     block->second->num_second++;
 }
 
+void model_copy(struct model *m, struct model_request *r, uint32_t g, uint32_t index)
+{
+    uint32_t num = r->num_table[g], peak = r->peak_blocks;
+    struct model_block *shared = r->table[g][index];
+
+    model_take_new(m, r, g);
+    shared->num_holders--;
+    r->table[g][index] = r->table[g][num];
+    r->num_table[g] = num;
+    r->peak_blocks = peak;
+    m->totals.copied++;
+}
+
 void model_publish(struct model *m, struct model_request *r, uint32_t num_tokens)
 {
+    if (r->prompt_only && num_tokens > r->num_prompt)
+        num_tokens = r->num_prompt;
     num_tokens -= num_tokens % m->config.align;
     for (uint32_t g = 0; g < m->config.num_groups && m->config.prefix_cache; g++) {
         uint32_t size = m->config.groups[g].block_size;

@@ -26,6 +26,11 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 33);
 }
 
+uint64_t model_lot(const struct model *m, uint64_t row, uint64_t num)
+{
+    return scramble(mix(mix(scramble(m->config.seed), row), num));
+}
+
 /* Who asks for none is told to have one. */
 static int64_t allowed(const struct model_request *r)
 {
@@ -61,7 +66,7 @@ bool model_is_guessed(const struct model *m, const struct model_request *r, uint
 }
 
 /* Positions in its blocks once this step's tokens are there. */
-static uint32_t num_computed(const struct model *m, const struct model_request *r)
+uint32_t model_computed(const struct model *m, const struct model_request *r)
 {
     uint32_t num = r->num_computed;
 
@@ -101,7 +106,7 @@ static struct rank fit_rank(const struct model *m, const struct model_request *r
         return (struct rank){ 0, 0, 0 };
     if (num < num_short)
         return (struct rank){ 1, num, 0 };
-    return (struct rank){ 2, -(int64_t)num_computed(m, r), 0 };
+    return (struct rank){ 2, -(int64_t)model_computed(m, r), 0 };
 }
 
 /* place: from 0 in the order of running */
@@ -124,7 +129,7 @@ static struct rank rank_of(const struct model *m, const struct model_request *r,
         rank = (struct rank){ -(int64_t)r->num_emitted, r->num_prompt, place };
         break;
     case MODEL_PREEMPT_LEAST_LOST:
-        rank = (struct rank){ -(int64_t)num_computed(m, r), 0, -place };
+        rank = (struct rank){ -(int64_t)model_computed(m, r), 0, -place };
         break;
     case MODEL_PREEMPT_MOST_BLOCKS:
         rank.first = model_num_held(r);
@@ -140,7 +145,7 @@ static struct rank rank_of(const struct model *m, const struct model_request *r,
         rank.third = place;
         break;
     case MODEL_PREEMPT_RANDOM:
-        number = scramble(mix(mix(scramble(m->config.seed), r->row), r->num_emitted));
+        number = model_lot(m, r->row, r->num_emitted);
         rank = (struct rank){ (int64_t)(number / 2), (int64_t)(number % 2), -place };
         break;
     case MODEL_PREEMPT_NEVER:
@@ -181,6 +186,19 @@ static uint64_t num_to_come(const struct model *m, const struct model_request *r
     return end > r->num_known ? end - r->num_known : 1;
 }
 
+/* Of its samples; the first of equals. */
+static bool lasts_longest(const struct model *m, const struct model_request *r)
+{
+    for (uint32_t i = 0; i < r->num_samples; i++) {
+        const struct model_request *other = model_sample(r, i);
+
+        if (other != NULL && (num_to_come(m, other) > num_to_come(m, r) ||
+                              (num_to_come(m, other) == num_to_come(m, r) && other < r)))
+            return false;
+    }
+    return true;
+}
+
 /* Blocks when so many steps have gone by; nothing for one that ended before. */
 static uint64_t blocks_after(const struct model *m, const struct model_request *r, uint64_t steps)
 {
@@ -189,6 +207,9 @@ static uint64_t blocks_after(const struct model *m, const struct model_request *
 
     if (steps > num_to_come(m, r))
         return 0;
+    if (m->config.num_groups == 1 && m->config.groups[0].kind == MODEL_GROUP_FULL &&
+        !lasts_longest(m, r))   /* the prompt's full blocks are reckoned with another sample's */
+        positions -= r->num_prompt - r->num_prompt % m->config.groups[0].block_size;
     return model_most_blocks_of_all(m, positions, 1);
 }
 
@@ -198,7 +219,13 @@ uint64_t model_future_peak(const struct model *m, const struct model_request *mo
     uint64_t peak = 0, sum = 1;
 
     for (uint64_t steps = 1; sum > 0; steps++) {
-        sum = blocks_after(m, more, steps);
+        sum = 0;
+        for (uint32_t i = 0; i < more->num_samples; i++) {
+            const struct model_request *r = model_sample(more, i);
+
+            if (r == more || (r != NULL && more->waits_for_fork))
+                sum += blocks_after(m, r, steps);
+        }
         for (const struct model_request *r = m->running; r != NULL; r = r->next)
             sum += blocks_after(m, r, steps);
         peak = sum > peak ? sum : peak;

@@ -95,6 +95,8 @@ void model_config_read(struct model_config *out, const struct pkv_sched_config *
     out->bytes_per_token = s->swap.bytes_per_token;
     out->link_bytes_per_s = s->swap.link.bytes_per_s;
     out->link_latency_ns = s->swap.link.latency_ns;
+    out->fork = s->fork;
+    out->beam_drop = s->beam_drop;
     out->seed = s->seed;
     out->num_groups = s->num_groups;
     for (uint32_t g = 0; g < s->num_groups; g++)

@@ -44,8 +44,12 @@ static void add_requests(struct model *m, const char *name, struct model_request
 static void add_queue(struct model *m, const char *name, const struct model_request *head)
 {
     add(m, "\"%s\":[", name);
-    for (const struct model_request *r = head; r != NULL; r = r->next)
+    for (const struct model_request *r = head; r != NULL; r = r->next) {
         add(m, "%s\"%s\"", r != head ? "," : "", r->id);
+        for (uint32_t i = 0; r->status != MODEL_RUNNING && i < r->num_samples; i++)
+            if (model_sample(r, i) != NULL && &r->samples[i] != r)
+                add(m, ",\"%s\"", r->samples[i].id);
+    }
     add(m, "],");
 }
 
@@ -65,6 +69,8 @@ static void add_admitted(struct model *m, const char *name, bool resumed)
         if (i == m->num_entries || !e->admitted || e->resumed != resumed)
             continue;
         add(m, "%s[\"%s\",%u]", comma, e->request->id, e->num_hit);
+        for (uint32_t k = 0; k < e->num_followers; k++)
+            add(m, ",[\"%s\",0]", e->followers[k]->id);
         comma = ",";
     }
     add(m, "],");
@@ -84,15 +90,11 @@ static void add_table(struct model *m, const struct model_entry *e, uint32_t g, 
     const char *comma = "";
 
     add(m, "%s[", g > 0 ? "," : "");
-    for (uint32_t i = e->num_blocks_before[g]; i < end; i++, comma = ",") {
-        const struct model_block *block = e->request->table[g][i];
-
-        add(m, "%s%u", comma, block != NULL ? block->id + m->config.first_block_id : 0);
-    }
+    for (uint32_t i = e->num_blocks_before[g]; i < end; i++, comma = ",")
+        add(m, "%s%u", comma, e->ids[g][i]);
     add(m, "]");
 }
 
-/* Tables are given back at a request's end, but the list of blocks itself is still there. */
 static void add_blocks(struct model *m, const struct model_entry *e, const char **comma)
 {
     bool got = false;

@@ -33,6 +33,8 @@ struct model_block {
     struct model_block *same_prev, *same_next;   /* in key->blocks */
 };
 
+#define MODEL_MAX_SAMPLES 64
+
 /* One scheduled request. */
 struct model_entry {
     struct model_request *request;
@@ -42,6 +44,9 @@ struct model_entry {
     bool samples;                    /* a token will come out */
     bool admitted, resumed;
     uint32_t num_hit;
+    struct model_request *followers[MODEL_MAX_SAMPLES];   /* admitted with it, behind it in running */
+    uint32_t num_followers;
+    uint32_t *ids[PKV_MAX_GROUPS];   /* owned: its tables when the step was planned, as printed */
 };
 
 /* What is known of a step when it is scheduled and learnt from it when its tokens are out. */
@@ -79,7 +84,7 @@ struct model_back {
 
 struct model {
     struct model_config config;
-    const struct pkv_request_spec *specs;    /* [num_specs], borrowed */
+    struct pkv_request_spec *specs;  /* [num_specs], owned: one a sample */
     size_t num_specs, num_arrived;
     struct model_block *blocks;      /* [num_blocks], owned */
     struct model_block *free;        /* head is taken first */
@@ -152,6 +157,8 @@ void model_take_new(struct model *m, struct model_request *r, uint32_t g);
 /* Bring every table to its length for so many positions, one group after another. */
 void model_take_all(struct model *m, struct model_request *r, uint64_t num_positions);
 size_t model_count_keys(const struct model *m);
+/* Put a new block in the place of one that others hold, too. */
+void model_copy(struct model *m, struct model_request *r, uint32_t g, uint32_t index);
 /* Enter all full blocks below num_tokens. */
 void model_publish(struct model *m, struct model_request *r, uint32_t num_tokens);
 /* Forget the identity of blocks that are not wholly below num_tokens. */
@@ -174,7 +181,32 @@ uint64_t model_most_blocks_of_all(const struct model *m, uint64_t num_positions,
                                   uint64_t step_tokens);
 uint32_t model_num_held(const struct model_request *r);
 
+/* model_samples.c */
+void model_expand(struct model *m, const struct pkv_request_spec *rows, size_t num_rows);
+void model_forget_specs(struct model *m);
+struct model_request *model_sample(const struct model_request *r, uint32_t index);   /* NULL = gone */
+uint32_t model_gang_size(const struct model_request *r);
+struct model_request *model_first(const struct model_request *r);
+bool model_follows(const struct model_request *r);
+uint32_t model_num_admitted(const struct model_request *r);   /* together with it */
+uint32_t model_num_due(const struct model *m, const struct model_request *r);
+void model_gather(struct model_request *r);
+void model_part(struct model_request *r);
+void model_fork(struct model *m, struct model_request *first);
+void model_draw_beams(struct model *m, struct model_request *r);
+bool model_are_oversized(const struct model *m, const struct model_request *r,
+                         const struct pkv_request_spec *spec, uint64_t step_tokens);
+
 /* model_step.c */
+uint32_t model_computed(const struct model *m, const struct model_request *r);   /* this step's too */
+/* Is this block written into on the way to so many positions, and do others hold it, too? */
+bool model_must_copy(const struct model *m, const struct model_request *r, uint32_t g,
+                     uint32_t index, uint64_t num_positions);
+uint32_t model_num_copies(const struct model *m, const struct model_request *r,
+                          uint64_t num_positions);
+/* Blocks of its prompt that are never written again, nor given back before its end. */
+uint32_t model_num_shared(const struct model *m, const struct model_request *r);
+void model_forget_tables(struct model_entry *e);
 void model_schedule(struct model *m);
 size_t model_num_resuming(const struct model *m);
 void model_join(struct model *m, struct model_request *r);
@@ -195,6 +227,7 @@ uint64_t model_batches_at_once(const struct model *m);
 uint64_t model_longest_reach(const struct model *m);
 
 /* model_choose.c */
+uint64_t model_lot(const struct model *m, uint64_t row, uint64_t num);
 /* Who waits with a smaller key comes first; equal ones by arrival. */
 int64_t model_order_key(const struct model *m, const struct model_request *r);
 /* The one to give up, so that grower gets num_short blocks more than are free; NULL = nobody. */
@@ -218,6 +251,8 @@ void model_transfers_due(struct model *m, int64_t now);
 void model_abort_resuming(struct model *m, struct model_request *r);
 /* Blocks that are free when all transfers are done. */
 uint64_t model_count_coming(const struct model *m);
+
+size_t model_num_queued(const struct model *m);   /* without those behind their first */
 
 /* model_admit.c */
 void model_admit(struct model *m, uint32_t *budget);

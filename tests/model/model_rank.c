@@ -62,7 +62,7 @@ static bool goes_last(const struct model *m, const struct model_request *r)
 static int64_t lpm_rank(const struct model *m, const struct model_request *r)
 {
     if (m->config.lpm_max_waiting > 0 &&
-        (int64_t)model_num_waiting(m) > m->config.lpm_max_waiting)
+        (int64_t)model_num_queued(m) > m->config.lpm_max_waiting)
         return 0;
     if (goes_last(m, r))
         return SHARES;
@@ -255,7 +255,7 @@ static int place(const struct model_request *a, const struct model_request *b)
 
 void model_rank(struct model *m)
 {
-    size_t num = model_num_waiting(m);
+    size_t num = model_num_queued(m);
     struct leaf *leaves;
 
     if (!model_ranks(m) || num == 0)

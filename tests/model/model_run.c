@@ -21,8 +21,9 @@ struct model *model_create(const struct model_config *config, const struct pkv_r
     struct model *m = model_alloc(1, sizeof *m);
 
     m->config = *config;
-    m->specs = specs;
-    m->num_specs = num_specs;
+    model_expand(m, specs, num_specs);
+    num_specs = m->num_specs;
+    specs = m->specs;
     model_blocks_init(m);
     m->requests = model_alloc(num_specs, sizeof *m->requests);
     m->tenants = model_alloc(num_specs, sizeof *m->tenants);
@@ -56,6 +57,9 @@ void model_destroy(struct model *m)
             free(m->requests[i].table[g]);
         free(m->requests[i].on_host);
     }
+    for (size_t i = 0; i < m->num_entries; i++)
+        model_forget_tables(&m->entries[i]);
+    model_forget_specs(m);
     free(m->requests);
     free(m->tenants);
     free(m->entries);
@@ -107,9 +111,14 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
     longest = (uint64_t)r->num_prompt + r->num_output + model_most_ahead(m, 2);
     for (uint32_t g = 0; g < m->config.num_groups; g++)
-        r->table[g] = model_alloc(model_table_length(m, g, longest),
+        r->table[g] = model_alloc(1 + (size_t)model_table_length(m, g, longest),
                                   sizeof(struct model_block *));
     r->on_host = model_alloc(m->config.num_blocks, sizeof *r->on_host);
+    r->num_samples = m->config.fork && spec->num_samples > 1 ? spec->num_samples : 1;
+    r->samples = r->num_samples > 1 ? r - spec->sample : r;
+    r->waits_for_fork = r->num_samples > 1;
+    r->is_beam = r->num_samples > 1 && spec->is_beam_search;
+    r->prompt_only = spec->is_beam_search && spec->num_samples > 1;
     spell_out(r, &spec->content);
 }
 
@@ -146,7 +155,8 @@ uint64_t model_longest_reach(const struct model *m)
 }
 
 /* Could it never run, even alone? */
-static bool is_oversized(const struct model *m, const struct model_request *r)
+static bool is_oversized(const struct model *m, const struct model_request *r,
+                         const struct pkv_request_spec *spec)
 {
     const struct model_config *c = &m->config;
     uint64_t allowed = r->max_tokens > 0 ? r->max_tokens : 1;
@@ -169,7 +179,8 @@ static bool is_oversized(const struct model *m, const struct model_request *r)
         whole = c->long_prefill_token_threshold;
     if (c->admit == MODEL_ADMIT_WHOLE_PROMPT && model_batches_at_once(m) > step)
         step = model_batches_at_once(m);   /* as the gate counts */
-    if (model_most_blocks_of_all(m, positions, step) > c->num_blocks)
+    if (r->num_samples > 1 ? model_are_oversized(m, r, spec, step)
+                           : model_most_blocks_of_all(m, positions, step) > c->num_blocks)
         return true;
     return !c->chunked_prefill && whole > c->max_num_batched_tokens;
 }
@@ -197,11 +208,11 @@ static void take_arrivals(struct model *m)
         r->place = (int64_t)m->num_arrived;
         read_spec(m, r, &m->specs[m->num_arrived++]);
         m->totals.arrived++;
-        if (m->config.reject_oversized && is_oversized(m, r)) {
+        if (m->config.reject_oversized && is_oversized(m, r, &m->specs[m->num_arrived - 1])) {
             r->status = MODEL_REJECTED;
             m->row.rejected++;
             end_request(m, r);
-        } else {
+        } else if (!model_follows(r)) {
             model_comes(m, r);
             model_join(m, r);
         }
@@ -222,6 +233,28 @@ static struct model_request *first_due_abort(const struct model *m)
     return due;
 }
 
+/* r leaves the queue; the next of its samples comes into its place. */
+static void replace_waiting(struct model *m, struct model_request *r)
+{
+    struct model_request *behind = r->next, *other = NULL;
+
+    for (uint32_t i = r->num_samples; i-- > 0; )
+        if (&r->samples[i] != r && model_sample(r, i) != NULL)
+            other = &r->samples[i];
+    DL_DELETE(m->waiting, r);
+    m->last_left = r->tenant;
+    if (other == NULL)
+        return;
+    other->fronted = r->fronted;
+    other->tailed = r->tailed;
+    other->rank = r->rank;
+    model_comes(m, other);
+    if (behind == NULL)
+        DL_APPEND(m->waiting, other);
+    else
+        DL_PREPEND_ELEM(m->waiting, behind, other);
+}
+
 static void take_aborts(struct model *m)
 {
     struct model_request *r;
@@ -235,24 +268,33 @@ static void take_aborts(struct model *m)
             m->num_left++;
         } else if (r->status == MODEL_RESUMING) {
             model_abort_resuming(m, r);
-        } else {
-            DL_DELETE(m->waiting, r);
-            m->last_left = r->tenant;
+        } else if (!model_follows(r)) {
+            replace_waiting(m, r);
         }
         model_forget_copies(m, r);
         r->status = MODEL_ABORTED;
+        model_part(r);
         r->finish_ns = m->now;
         m->aborted[m->num_aborted++] = r;
         end_request(m, r);
     }
 }
 
-size_t model_num_waiting(const struct model *m)
+size_t model_num_queued(const struct model *m)
 {
     const struct model_request *r;
     size_t num = 0;
 
     DL_COUNT(m->waiting, r, num);
+    return num;
+}
+
+size_t model_num_waiting(const struct model *m)
+{
+    size_t num = 0;
+
+    for (const struct model_request *r = m->waiting; r != NULL; r = r->next)
+        num += model_gang_size(r);
     return num;
 }
 
@@ -417,6 +459,8 @@ static void do_step(struct model *m)
 static void begin_step(struct model *m)
 {
     memset(&m->row, 0, sizeof m->row);
+    for (size_t i = 0; i < m->num_entries; i++)
+        model_forget_tables(&m->entries[i]);
     m->num_entries = m->num_preempted = m->num_aborted = m->num_finished = m->num_evicted = 0;
     m->num_generated = m->num_back = 0;
     m->num_passes = 0;

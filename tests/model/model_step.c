@@ -1,6 +1,6 @@
 /*
  * model_step.c - one step, as the scheduler's source reads: walk the running, give up a victim when
- * blocks run short, admit only if nobody was given up, then bring the tokens out.
+ * blocks run short, admit only if nobody was given up. The tokens come out in model_commit.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool cancel_entry(struct model *m, const struct model_request *r, uint32_
     return true;
 }
 
-static void preempt(struct model *m, struct model_request *r)
+static void give_up(struct model *m, struct model_request *r)
 {
     if (m->config.drop_cancelled)
         model_unpublish(m, r, r->num_computed);
@@ -79,8 +79,17 @@ static void preempt(struct model *m, struct model_request *r)
     r->is_decoding = false;
     r->num_preemptions++;
     r->was_preempted = true;
-    wait_again(m, r);
     m->preempted[m->num_preempted++] = r;
+}
+
+/* With all its samples, the last one first. */
+static void preempt(struct model *m, struct model_request *r)
+{
+    for (uint32_t i = r->num_samples; i-- > 0; )
+        if (model_sample(r, i) != NULL)
+            give_up(m, &r->samples[i]);
+    model_gather(r);
+    wait_again(m, model_first(r));
 }
 
 uint32_t model_num_flying(const struct model *m, const struct model_request *r)
@@ -117,7 +126,7 @@ static bool will_have_all(const struct model *m, const struct model_request *r)
 static uint32_t tokens_wanted(const struct model *m, const struct model_request *r,
                               uint32_t budget)
 {
-    uint32_t num = model_num_expected(m, r) - r->num_computed, drafts = r->num_drafts;
+    uint32_t num = model_num_due(m, r), drafts = r->num_drafts;
 
     if (will_have_all(m, r))
         return 0;
@@ -143,10 +152,35 @@ void model_add_entry(struct model *m, struct model_entry entry)
     uint32_t end = entry.first + entry.num_tokens;
     uint32_t expected = model_num_expected(m, entry.request);
 
-    entry.samples = end >= expected;
+    /* Computed again up to the fork, it has its next token already. */
+    entry.samples = end >= expected &&
+                    !(entry.request->waits_for_fork && entry.request->num_emitted > 0);
     entry.num_drafts = end > expected ? end - expected : 0;
     memcpy(entry.num_blocks_after, entry.request->num_table, sizeof entry.num_blocks_after);
     m->entries[m->num_entries++] = entry;
+}
+
+bool model_must_copy(const struct model *m, const struct model_request *r, uint32_t g,
+                     uint32_t index, uint64_t num_positions)
+{
+    const struct model_group *group = &m->config.groups[g];
+    uint32_t computed = model_computed(m, r);
+    bool is_written = group->kind == MODEL_GROUP_STATE ||
+                      (computed % group->block_size != 0 && computed / group->block_size == index);
+
+    return num_positions > computed && is_written && r->table[g][index] != NULL &&
+           r->table[g][index]->num_holders > 1;
+}
+
+uint32_t model_num_copies(const struct model *m, const struct model_request *r,
+                          uint64_t num_positions)
+{
+    uint32_t num = 0;
+
+    for (uint32_t g = 0; g < m->config.num_groups; g++)
+        for (uint32_t i = 0; i < r->num_table[g]; i++)
+            num += model_must_copy(m, r, g, i, num_positions);
+    return num;
 }
 
 static void give_tokens(struct model *m, struct model_request *r, uint32_t num)
@@ -155,7 +189,13 @@ static void give_tokens(struct model *m, struct model_request *r, uint32_t num)
     struct model_entry entry = { .request = r, .num_tokens = num, .first = r->num_computed };
 
     memcpy(entry.num_blocks_before, r->num_table, sizeof r->num_table);
-    model_take_all(m, r, model_positions_ahead(m, end));
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        for (uint32_t i = 0; i < r->num_table[g]; i++)
+            if (model_must_copy(m, r, g, i, end))
+                model_copy(m, r, g, i);
+        while (r->num_table[g] < model_table_length(m, g, model_positions_ahead(m, end)))
+            model_take_new(m, r, g);
+    }
     model_add_entry(m, entry);
     if (m->config.publish == MODEL_PUBLISH_ALLOC)
         model_publish(m, r, end < r->num_known ? end : r->num_known);
@@ -171,7 +211,7 @@ static uint32_t blocks_wanted(const struct model *m, const struct model_request 
 
         sum += length > r->num_table[g] ? length - r->num_table[g] : 0;
     }
-    return sum;
+    return sum + model_num_copies(m, r, (uint64_t)r->num_computed + num_tokens);
 }
 
 /* Who takes part in a walk over the running. */
@@ -180,8 +220,11 @@ enum part { PART_ALL, PART_DECODES, PART_PROMPTS };
 static bool takes_part(const struct model *m, const struct model_request *r, enum part part)
 {
     uint32_t expected = model_num_expected(m, r);
-    bool decodes = expected > r->num_prompt && r->num_computed + 1 == expected;
+    bool decodes = expected > r->num_prompt && !r->waits_for_fork &&
+                   r->num_computed + 1 == expected;
 
+    if (model_follows(r))
+        return false;
     return part == PART_ALL || decodes == (part == PART_DECODES);
 }
 
@@ -209,28 +252,43 @@ static uint64_t count_lacking(struct model *m, uint64_t num_short, bool promise)
     return 0;
 }
 
+/* Of the victim and its samples, those that were scheduled, whose tokens go back, and those that the
+ * walk passed by because they are not of this turn. */
+static size_t count_before(struct model *m, const struct model_request *victim,
+                           const struct model_request *grower, enum part part, uint32_t *budget)
+{
+    size_t num = 0;
+
+    for (uint32_t i = 0; i < victim->num_samples; i++) {
+        const struct model_request *r = model_sample(victim, i);
+
+        if (r == NULL)
+            continue;
+        if (cancel_entry(m, r, budget) ||
+            (r != grower && comes_before(r, grower) && !takes_part(m, r, part)))
+            num++;
+    }
+    return num;
+}
+
 /* Grow the request at *index, giving up others while blocks are short. With nobody to give up it
  * gets nothing.
  *   returns  false when it had to give up itself: the walk ends */
 static bool grow(struct model *m, struct model_request *r, uint32_t num, enum part part,
                  uint32_t *budget, size_t *index)
 {
-    uint32_t wanted;
-
     model_trim(m, r);
-    wanted = blocks_wanted(m, r, num);
-    while (wanted > model_count_free(m)) {
-        uint64_t num_lacking = count_lacking(m, wanted - model_count_free(m), true);
+    while (blocks_wanted(m, r, num) > model_count_free(m)) {
+        uint64_t num_short = blocks_wanted(m, r, num) - model_count_free(m);
+        uint64_t num_lacking = count_lacking(m, num_short, true);
         struct model_request *victim =
             num_lacking > 0 ? model_pick_victim(m, r, (uint32_t)num_lacking) : NULL;
 
         if (victim == NULL)
             return true;
-        if (cancel_entry(m, victim, budget) ||
-            (victim != r && comes_before(victim, r) && !takes_part(m, victim, part)))
-            --*index;
+        *index -= count_before(m, victim, r, part, budget);
         preempt(m, victim);
-        if (victim == r)
+        if (r->status != MODEL_RUNNING)
             return false;
     }
     give_tokens(m, r, num);
@@ -273,7 +331,8 @@ static void make_room(struct model *m, enum part part, uint32_t budget)
     struct model_request *grower, *victim;
     uint64_t num_short;
 
-    while (model_num_running(m) > 1 && (num_short = count_short(m, part, budget, &grower)) > 0 &&
+    while (m->running != NULL && model_num_running(m) > model_gang_size(m->running) &&
+           (num_short = count_short(m, part, budget, &grower)) > 0 &&
            (num_short = count_lacking(m, num_short, false)) > 0) {
         victim = model_pick_victim(m, grower, (uint32_t)num_short);
         if (victim == NULL)
@@ -374,6 +433,23 @@ static void note_lesson(struct model *m)
                               m->row.admitted + m->row.resumed == 0;
 }
 
+/* As they are now; beams may change them when the tokens come out. */
+static void keep_tables(const struct model *m, struct model_entry *e)
+{
+    for (uint32_t g = 0; g < m->config.num_groups; g++) {
+        e->ids[g] = model_alloc(e->request->num_table[g], sizeof *e->ids[g]);
+        for (uint32_t i = 0; i < e->request->num_table[g]; i++)
+            if (e->request->table[g][i] != NULL)
+                e->ids[g][i] = e->request->table[g][i]->id + m->config.first_block_id;
+    }
+}
+
+void model_forget_tables(struct model_entry *e)
+{
+    for (uint32_t g = 0; g < PKV_MAX_GROUPS; g++)
+        free(e->ids[g]);
+}
+
 void model_schedule(struct model *m)
 {
     uint32_t budget = m->config.max_num_batched_tokens;
@@ -399,169 +475,6 @@ void model_schedule(struct model *m)
         count_entry(m, &m->entries[i]);
     note_lesson(m);
     m->free_sched = model_count_free(m);
-}
-
-static void emit(struct model *m, struct model_request *r, int64_t end_ns)
-{
-    r->text[1 + r->num_known] = (struct model_token){
-        r->output_origin, (uint64_t)r->output_first + r->num_emitted };
-    r->num_known++;
-    r->num_emitted++;
-    m->num_generated++;
-    r->tenant->counter += m->config.output_weight;
-    if (r->first_token_ns == PKV_NO_TIME) {
-        r->first_token_ns = end_ns;
-    } else {
-        int64_t gap = end_ns - r->last_token_ns;
-
-        r->max_gap_ns = gap > r->max_gap_ns ? gap : r->max_gap_ns;
-        m->row.max_gap_ns = gap > m->row.max_gap_ns ? gap : m->row.max_gap_ns;
-    }
-    r->last_token_ns = end_ns;
-}
-
-/* A running one's step after the first token that came out, with one known token to compute. */
-static bool is_decode(const struct model_entry *e)
-{
-    return !e->admitted && e->request->num_emitted > 0 && e->first + 1 == e->request->num_known;
-}
-
-static bool has_all(const struct model *m, const struct model_request *r)
-{
-    return r->emits_nothing || r->num_emitted >= r->num_output ||
-           r->num_known >= m->config.max_model_len;
-}
-
-static uint32_t num_right(const struct model *m, const struct model_entry *e)
-{
-    const struct model_request *r = e->request;
-    const struct model_config *c = &m->config;
-    uint32_t num = 0;
-
-    if (c->num_accepted > 0)
-        num = c->accepted[(r->row + r->num_emitted) % c->num_accepted];
-    else
-        while (num < e->num_drafts && model_is_guessed(m, r, r->num_emitted + num))
-            num++;
-    return num < e->num_drafts ? num : e->num_drafts;
-}
-
-/* returns  how many drafts were wrong */
-static uint32_t bring_tokens(struct model *m, const struct model_entry *e, int64_t end_ns)
-{
-    struct model_request *r = e->request;
-    uint32_t right = num_right(m, e), num = 0;
-
-    while (!r->emits_nothing && num < 1 + right && (num == 0 || !has_all(m, r))) {
-        emit(m, r, end_ns);
-        num++;
-    }
-    if (e->num_drafts > 0) {
-        m->totals.num_verifications++;
-        m->totals.drafted += e->num_drafts;
-        m->totals.accepted += right;
-        m->totals.verified += num;
-    }
-    return e->num_drafts - right;
-}
-
-static void publish_known(struct model *m, struct model_request *r, uint32_t computed)
-{
-    model_publish(m, r, computed < r->num_known ? computed : r->num_known);
-}
-
-/* Not before all that is in a block is known and computed. In flight, the position after the last
- * known token is being computed already. */
-static void publish_after(struct model *m, struct model_request *r, uint32_t computed, bool decoded)
-{
-    if (r->status != MODEL_RUNNING)
-        return;
-    switch (m->config.publish) {
-    case MODEL_PUBLISH_ALLOC:
-        if (!m->config.async)
-            return;
-        computed = r->num_computed;
-        for (size_t i = 0; i < m->num_entries; i++)
-            if (m->entries[i].request == r && m->entries[i].samples)
-                computed--;
-        break;
-    case MODEL_PUBLISH_COMPUTED:
-        break;
-    case MODEL_PUBLISH_CHUNK_END:
-        if (decoded)
-            return;
-        break;
-    case MODEL_PUBLISH_FINISH:
-        return;
-    }
-    publish_known(m, r, computed);
-}
-
-static void complete(struct model *m, struct model_request *r, uint32_t computed, int64_t end_ns)
-{
-    if (r->status == MODEL_RUNNING) {
-        if (m->config.publish >= MODEL_PUBLISH_CHUNK_END)
-            publish_known(m, r, computed);
-        model_release(m, r);
-        DL_DELETE(m->running, r);
-        m->num_left++;
-    } else {
-        DL_DELETE(m->waiting, r);
-        m->last_left = r->tenant;
-    }
-    r->status = MODEL_COMPLETED;
-    r->finish_ns = end_ns;
-    m->finished[m->num_finished++] = r;
-}
-
-/* What its batch has taught: at the same time as its tokens. */
-static void learn(struct model *m)
-{
-    const struct model_lesson *lesson = &m->landing.lesson;
-
-    if (m->landing.num_entries > 0)
-        m->num_prefill_steps = lesson->decoded ? 0 : m->num_prefill_steps + 1;
-    if (lesson->ratio >= 0)
-        m->ratio = lesson->ratio;
-    else if (lesson->decodes_alone && m->landing.num_entries > 0)
-        m->ratio = m->ratio - m->config.ratio_step > m->config.ratio_min
-                       ? m->ratio - m->config.ratio_step : m->config.ratio_min;
-    if (m->running == NULL && m->waiting == NULL && m->resuming == NULL)
-        m->ratio = m->config.ratio_init;
-}
-
-static void land(struct model *m, const struct model_entry *e, int64_t end_ns)
-{
-    struct model_request *r = e->request;
-    uint32_t wrong = 0, computed = e->first + e->num_tokens;
-    bool decoded = is_decode(e);
-
-    if (e->admitted && !e->resumed)
-        r->tenant->counter += m->config.prompt_weight * r->num_prompt;
-    if (e->samples)
-        wrong = bring_tokens(m, e, end_ns);
-    computed -= wrong;
-    if (r->status == MODEL_RUNNING) {
-        r->num_computed -= wrong;
-        r->num_drafts = e->samples ? m->config.num_drafts : 0;
-        r->is_decoding = e->samples;
-    }
-    if (computed > r->num_highest)
-        r->num_highest = computed;
-    publish_after(m, r, computed, decoded);
-    if (e->samples && has_all(m, r))
-        complete(m, r, computed, end_ns);
-}
-
-void model_commit(struct model *m, int64_t end_ns)
-{
-    if (!m->landing.exists)
-        return;
-    for (size_t i = 0; i < m->landing.num_entries; i++) {
-        const struct model_entry *e = &m->landing.entries[i];
-
-        if (e->request->status == MODEL_RUNNING || e->request->status == MODEL_PREEMPTED)
-            land(m, e, end_ns);
-    }
-    learn(m);
+    for (size_t i = 0; i < m->num_entries; i++)
+        keep_tables(m, &m->entries[i]);
 }

@@ -159,6 +159,8 @@ static void draw_config(struct random_run *run)
     c->blocked_prefill = chance(run, 50) ? PKV_BLOCKED_PREFILL_STOP : PKV_BLOCKED_PREFILL_SKIP;
     c->priority_victim = chance(run, 50) ? PKV_PRIORITY_VICTIM_VLLM : PKV_PRIORITY_VICTIM_SAFE;
     c->oversized = chance(run, 60) ? PKV_OVERSIZED_REJECT : PKV_OVERSIZED_WAIT;
+    c->fork = chance(run, 45);
+    c->beam_drop = between(run, 0, 10) * 100;
     run->every_step = chance(run, 50);
     run->stuck_steps = between(run, 1, 3);
 }
@@ -178,7 +180,7 @@ static void draw_swap(struct random_run *run)
     w->bytes_per_token = between(run, 1, 64);
     w->link.bytes_per_s = UINT64_C(1000000) * between(run, 20, 2000);
     w->link.latency_ns = between(run, 0, chance(run, 50) ? 100 : 1500);
-    if (chance(run, 60) || !is_plain(run))
+    if (chance(run, 40) || !is_plain(run) || run->sched.fork)
         return;
     choose(run, PKV_CHOICE_ON_PREEMPT, chance(run, 65) ? "swap" : "auto");
     if (chance(run, 60))
@@ -192,7 +194,8 @@ static void draw_speculation(struct random_run *run)
     uint32_t kind = below(run, 10);
 
     run->sched.lookahead_at_admission = chance(run, 70);
-    if (run->sched.policies.admit->needs_token_steps || run->sched.policies.on_preempt->swaps)
+    if (run->sched.policies.admit->needs_token_steps || run->sched.policies.on_preempt->swaps ||
+        run->sched.fork)
         return;
     run->sched.async_scheduling = kind < 3;
     if (kind < 3 || kind > 6)
@@ -287,6 +290,20 @@ static void draw_outputs(struct random_run *run, struct pkv_request_spec *spec)
         spec->max_tokens = between(run, 0, 30);
 }
 
+/* Most ask for one answer; samples may have lengths of their own. */
+static void draw_samples(struct random_run *run, struct pkv_request_spec *spec)
+{
+    if (chance(run, 65))
+        return;
+    spec->num_samples = between(run, 1, RANDOM_RUN_MAX_SAMPLES);
+    spec->is_beam_search = run->sched.fork && chance(run, 35);
+    if (spec->is_beam_search || chance(run, 50))
+        return;
+    spec->sample_output_tokens = run->outputs[spec->row];
+    for (uint32_t i = 0; i < spec->num_samples; i++)
+        run->outputs[spec->row][i] = between(run, chance(run, 10) ? 0 : 1, 16);
+}
+
 static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t longest)
 {
     static const char *const tenants[] = { NULL, "a", "a", "b", "c" };
@@ -304,6 +321,7 @@ static void draw_request(struct random_run *run, int64_t arrival_ns, uint32_t lo
     spec->priority = (int64_t)below(run, 4) - 1;
     spec->tenant = tenants[below(run, 5)];
     draw_outputs(run, spec);
+    draw_samples(run, spec);
     spec->content.root = chance(run, 80) ? 0 : pkv_content_root("s", NULL);
     if (spec->row > 0 && chance(run, 25))
         draw_next_turn(run, spec, longest);
@@ -360,6 +378,9 @@ static void print_request(const struct pkv_request_spec *spec)
     printf(" priority %" PRId64 " prompt %u output %u max_tokens %u root %" PRIx64 ":",
            spec->priority, spec->num_prompt_tokens, spec->num_output_tokens, spec->max_tokens,
            spec->content.root);
+    for (uint32_t i = 0; i < spec->num_samples; i++)
+        printf(" %s%u", i > 0 ? "" : spec->is_beam_search ? "beams " : "samples ",
+               pkv_spec_outputs(spec, i));
     for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
         const struct pkv_span *s = &spec->content.prompt[i];
 
@@ -402,6 +423,7 @@ void random_run_print(const struct random_run *run)
     printf("#   %" PRIu64 " host blocks, %" PRIu64 " bytes a token, link %" PRIu64 " bytes/s, %" PRId64
            " ns\n", c->swap.num_host_blocks, c->swap.bytes_per_token, c->swap.link.bytes_per_s,
            c->swap.link.latency_ns);
+    printf("#   fork %d, beam drop %u\n", c->fork, c->beam_drop);
     if (t->law == PKV_STEP_TIME_FIXED)
         printf("#   fixed %" PRId64 " ns\n", t->fixed_ns);
     else

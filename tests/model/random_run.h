@@ -17,6 +17,7 @@
 
 #define RANDOM_RUN_MAX_REQUESTS 24u
 #define RANDOM_RUN_MAX_SPANS 8u
+#define RANDOM_RUN_MAX_SAMPLES 4u
 
 struct random_run {
     uint64_t seed;
@@ -27,6 +28,7 @@ struct random_run {
     struct pkv_request_spec specs[RANDOM_RUN_MAX_REQUESTS];
     size_t num_specs;
     struct pkv_span spans[RANDOM_RUN_MAX_REQUESTS][RANDOM_RUN_MAX_SPANS];
+    uint32_t outputs[RANDOM_RUN_MAX_REQUESTS][RANDOM_RUN_MAX_SAMPLES];
     char ids[RANDOM_RUN_MAX_REQUESTS][8];
     uint64_t state;   /* of the draws */
 };

@@ -25,6 +25,7 @@
 
 #define DEFAULT_RUNS 3000
 #define LOG_STEP_NS 1000
+#define MOST_REQUESTS (RANDOM_RUN_MAX_REQUESTS * RANDOM_RUN_MAX_SAMPLES)
 #define MOST_STEPS_GIVEN 2000     /* with every_step a livelock goes on, until it is cut here */
 #define MOST_STEPS_TAKEN 200000   /* else a run ends by itself, well before this */
 
@@ -47,10 +48,13 @@ struct comparison {
     struct model *model;
     size_t next_spec;
     char *line;                       /* owned: the product's line of this step */
-    struct told told[RANDOM_RUN_MAX_REQUESTS];
+    struct told told[MOST_REQUESTS];
     size_t num_told;
     char difference[4096];            /* the first one; "" = none */
 };
+
+/* What all runs came to, so that a draw that never shares anything does not pass for a test. */
+static struct { uint64_t forks, copies, dropped_beams, preempted_samples; } covered;
 
 static int differ(struct comparison *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -94,7 +98,8 @@ static int keep_request(void *ctx, const struct pkv_request_row *row, struct pkv
     const struct pkv_request *r = row->request;
 
     (void)err;
-    if (c->num_told == RANDOM_RUN_MAX_REQUESTS)
+    covered.preempted_samples += r->sample.num > 1 && r->num_preemptions > 0;
+    if (c->num_told == MOST_REQUESTS)
         return differ(c, "more requests ended than there are");
     c->told[c->num_told++] = (struct told){
         .row = r->row, .status = pkv_request_status_name(row->status),
@@ -228,7 +233,9 @@ static int compare_figures(struct comparison *c, const struct pkv_engine_figures
     COMPARE_SAME(swapped_in_blocks)
     COMPARE_SAME(peak_host_blocks)
     COMPARE_SAME(link_busy_ns)
+    COMPARE_SAME(dropped_beams)
     COMPARE_FIGURE(cache.num_evicted, evicted)
+    COMPARE_FIGURE(cache.num_copied, copied)
     COMPARE_FIGURE(cache.pool.allocated, allocated)
     COMPARE_FIGURE(cache.pool.released, released)
 #undef COMPARE_SAME
@@ -244,9 +251,12 @@ static int expect_hopeless(struct comparison *c, const struct pkv_engine_figures
     struct model_config config = c->model_config;
     struct model *m;
     uint64_t num_tokens = 0, num_ended = 0;
+    size_t num_rows = 0;
 
     config.stuck_steps = UINT32_MAX;
-    m = model_create(&config, c->run.specs, f->arrived);
+    while (model_count_samples(c->run.specs, num_rows) < f->arrived)
+        num_rows++;
+    m = model_create(&config, c->run.specs, num_rows);
     for (uint64_t i = 0; i < num_steps + 300; i++) {
         if (i == num_steps) {
             num_tokens = model_totals(m).output_tokens;
@@ -285,6 +295,9 @@ static int compare_end(struct comparison *c, const struct pkv_engine_figures *f)
     case PKV_OUTCOME_COUNT:
         return differ(c, "the run was interrupted");
     }
+    covered.forks += f->forks;
+    covered.copies += f->cache.num_copied;
+    covered.dropped_beams += f->dropped_beams;
     model_stop(c->model);
     return compare_requests(c) < 0 ? -1 : compare_figures(c, f);
 }
@@ -386,6 +399,9 @@ int main(int argc, char **argv)
         printf("not ok 1 - %" PRIu64 " random runs equal to the model\n1..1\n", runs);
         return 1;
     }
+    printf("# %" PRIu64 " forks, %" PRIu64 " copies, %" PRIu64 " beams gave way, %" PRIu64
+           " samples were given up\n", covered.forks, covered.copies, covered.dropped_beams,
+           covered.preempted_samples);
     bool follows = runs < 100 || num_followed > runs;   /* else they would show nothing */
     printf("%s 1 - %" PRIu64 " random runs equal to the model, %" PRIu64 " requests that followed "
            "others\n1..1\n", follows ? "ok" : "not ok", runs, num_followed);
