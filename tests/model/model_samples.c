@@ -49,7 +49,8 @@ void model_expand(struct model *m, const struct pkv_request_spec *rows, size_t n
             struct pkv_request_spec *spec = &m->specs[num];
 
             *spec = rows[i];
-            spec->row = num++;
+            spec->row = rows[i].row + num - i;   /* after those beyond the rows so far */
+            num++;
             spec->sample = k;
             spec->id = name_sample(&rows[i], k);
             if (rows[i].sample_output_tokens != NULL)

@@ -342,6 +342,16 @@ static void run_both(struct comparison *c, struct pkv_engine_log *log)
 
 static uint64_t num_followed;     /* requests that came after another of their session */
 
+/* Of several answers none is the one that a next turn goes on from. */
+static void leave_one_answer(struct random_run *run)
+{
+    for (size_t i = 0; i < run->num_specs; i++) {
+        run->specs[i].num_samples = 1;
+        run->specs[i].is_beam_search = false;
+        run->specs[i].sample_output_tokens = NULL;
+    }
+}
+
 static bool is_equal(uint64_t seed, bool watched)
 {
     struct comparison *c = calloc(1, sizeof *c);
@@ -363,6 +373,7 @@ static bool is_equal(uint64_t seed, bool watched)
     if (c->has_sessions) {
         const struct pkv_engine_config config = config_of(c);
 
+        leave_one_answer(&c->run);
         session_run_draw(&c->session, &c->run);
         c->has_sessions = session_run_flatten(&c->session, &c->run, &config);
         num_followed += c->has_sessions ? c->session.num_followed : 0;
