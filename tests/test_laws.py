@@ -197,6 +197,17 @@ class Replay(LawsCase):
             with self.subTest(name):
                 self.same(**traffic)
 
+    def test_samples(self):
+        """Each with a length of its own; of all formats the native one alone has room for them."""
+        self.same(samples="3")
+        rows = [json.loads(line) for line in self.read("made.jsonl").decode().splitlines()]
+        self.assertEqual({(row["n"], len(row["output_length"])) for row in rows}, {(3, 3)})
+        told = self.done("trace", "convert", "made.jsonl", "--to", "mooncake", "-o", "cut.jsonl")
+        self.assertRegex(told.stdout + told.stderr, r"600 +.*several answers a row")
+        rows = [json.loads(line) for line in self.read("cut.jsonl").decode().splitlines()]
+        self.assertNotIn("n", rows[0])
+        self.assertIsInstance(rows[0]["output_length"], int)
+
 
 class ClosedLoop(LawsCase):
     def test_as_many_as_asked_for_until_the_end(self):
@@ -246,6 +257,9 @@ class WrongUse(LawsCase):
         self.refused("traffic.arrivals.cv is missing", arrivals="{law: gamma, rate_per_s: 1}")
         self.refused("traffic.arrivals.cv: has no meaning while traffic.arrivals.law is poisson",
                      arrivals="{law: poisson, rate_per_s: 1, cv: 2}")
+        for several in ({"sessions": "{share: 1, turns: 2, turn_tokens: 4}"},
+                        {"arrivals": "{law: closed_loop, concurrency: 2}"}):
+            self.refused("several answers in a session are impossible", samples="2", **several)
         self.refused("conversations in a closed loop",
                      arrivals="{law: closed_loop, concurrency: 2}",
                      sessions="{turns: 2, turn_tokens: 1}")

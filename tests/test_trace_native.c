@@ -167,6 +167,7 @@ static const struct {
     {"{" T I O ",\"n\":0}", 55, "n is 0; a request has at least 1"},
     {"{" T I O ",\"n\":2000}", 55, "2000 is larger than 1024"},
     {"{" T I O ",\"n\":2,\"beam_width\":2}", 70, "beam_width and n exclude each other"},
+    {"{" T I O ",\"n\":2,\"session\":\"s\"}", 55, "n goes without a session"},
     {"{" T I "\"output_length\":[1,2],\"n\":3}", 49, "output_length has 2 lengths, but n is 3"},
     {"{" T I "\"output_length\":[1,2]}", 49, "output_length has 2 lengths, but n is 1"},
     {"{" T "\"prompt\":0," O "}", 25, "prompt is 0"},

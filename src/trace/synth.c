@@ -103,6 +103,10 @@ static int check(const struct pkv_synth_config *c, struct pkv_err *err)
         (c->samples > 1 && c->beam_width > 1))
         return pkv_fail(err, PKV_ERR_INPUT, "%u samples and %u beams are impossible: at most %u, and "
                         "one of them", c->samples, c->beam_width, PKV_MAX_SAMPLES);
+    if ((c->samples > 1 || c->beam_width > 1) &&
+        (c->session_share > 0 || c->arrival == PKV_ARRIVAL_CLOSED_LOOP))
+        return pkv_fail(err, PKV_ERR_INPUT, "several answers in a session are impossible: the next turn "
+                        "follows one of them");
     return 0;
 }
 
