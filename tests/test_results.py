@@ -253,6 +253,35 @@ class Memory(ProgramCase):
         self.assertLess(self.peak_kib(200_000), self.peak_kib(10_000) + 1024)
 
 
+class Swap(ProgramCase):
+    def run_mix(self, mix, how):
+        self.write("scenario.yaml", "kv: {block_size: 16, num_blocks: 256, host_blocks: 4096}\n"
+                   f"scheduler: {{on_preempt: {how}, mix: {mix}}}\nstep_time: 'affine:10,0.1,0,0'\n"
+                   "traffic: {requests: 200, arrivals: {law: at_once}, seed: 1, prompt_tokens: {law: uniform, "
+                   "min: 50, max: 200}, output_tokens: {law: uniform, min: 50, max: 400}}\n")
+        self.done("run", "scenario.yaml", "-o", "out", "-q")
+        return self.summary("out")
+
+    def test_every_mix_comes_to_its_end(self):
+        """Whoever comes back takes blocks that those who decode would need in the same step."""
+        for mix in ("mixed", "prefill_first", "decode_first", "separate_with_limit"):
+            for how in ("swap", "auto"):
+                with self.subTest(mix=mix, how=how):
+                    summary = self.run_mix(mix, how)
+                    self.assertEqual((summary["outcome"], summary["requests"]["completed"]), ("done", 200))
+                    self.assertGreater(summary["swap"]["preemptions"], 0)
+
+    def test_bytes_of_a_model(self):
+        """On each of 4 ranks: 2 of the 8 KV heads, K and V of 128 values of 2 bytes, in 32 layers."""
+        self.write("scenario.yaml", "kv: {num_blocks: 40, model: llama-3.1-8b, tp: 4, host_blocks: 100}\n"
+                   "scheduler: {on_preempt: swap}\nstep_time: fixed:10\n"
+                   "traffic: {requests: 20, arrivals: {law: at_once}, prompt_tokens: 100, output_tokens: 90}\n")
+        self.done("run", "scenario.yaml", "-o", "out", "-q")
+        swap = self.summary("out")["swap"]
+        self.assertGreater(swap["out_blocks"], 0)
+        self.assertEqual(swap["out_bytes"], swap["out_blocks"] * 16 * 32 * 2 * 2 * 128 * 2)
+
+
 class Samples(ProgramCase):
     """README.md's request of four samples: 20 tokens in blocks of 16, 2, 3, 4 and 6 tokens out."""
 

@@ -25,7 +25,8 @@ static const struct man_fact top[] = {
     {"kv.pp_layers", "layers of each of them, like [56, 8]; left out: dealt out evenly"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
     {"kv.host_blocks", "room for copies on the host, for on_preempt: swap and auto; 0"},
-    {"kv.bytes_per_token", "with host_blocks: what a token takes of a block; 128KiB"},
+    {"kv.bytes_per_token", "with host_blocks: what a token takes of a block; that of the model on the rank "
+                           "that holds most of it, without a model 128KiB"},
     {"kv.groups", "kinds of layers that share the pool, each with its own block table, at most 8; "
                   "[{type: full}]. Also {type: sliding, window: 1024}, {type: chunked, chunk: 8192} "
                   "and {type: state, blocks: 1}; block_size may stand in each"},

@@ -196,6 +196,20 @@ static int count_blocks(struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+/* What a token takes on the link to the host, where nobody says it: on the rank that has most of it, as
+ * each rank moves its own part over a link of its own. */
+static void size_tokens(struct loader *l)
+{
+    const struct pkv_kv_plan *plan = &l->scenario->kv->plan;
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < plan->num_stages; i++)
+        most = plan->stages[i].block_bytes > most ? plan->stages[i].block_bytes : most;
+    if (l->given[KEY_BYTES_PER_TOKEN].source == KEY_NONE && most > 0)
+        l->scenario->sched.swap.bytes_per_token =
+            (most + l->scenario->kv->block_size - 1) / l->scenario->kv->block_size;
+}
+
 int loader_settle_kv(struct loader *l, struct pkv_err *err)
 {
     struct pkv_scenario *s = l->scenario;
@@ -216,5 +230,6 @@ int loader_settle_kv(struct loader *l, struct pkv_err *err)
         return fail_at(model, &why, err);
     if (plan(l, err) < 0)
         return -1;
+    size_tokens(l);
     return s->kv->num_pools > 0 ? count_blocks(l, err) : 0;
 }

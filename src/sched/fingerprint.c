@@ -199,6 +199,7 @@ int pkv_sched_fingerprint(struct pkv_sched *s, struct pkv_fingerprint *out, stru
         hash = mix_request(s, hash, s->swap.resuming[i]);
     for (size_t i = 0; i < s->swap.num_transfers; i++)
         hash = pkv_mix(pkv_mix(hash, s->swap.transfers[i].is_out), s->swap.transfers[i].num_blocks);
+    hash = pkv_mix(hash, s->swap.was_awaited);
     out->number = mix_learnt(s, pkv_mix(hash, s->latch.is_shut));
     result = 0;
 out:

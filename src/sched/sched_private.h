@@ -80,6 +80,7 @@ struct swap {
     struct pkv_request **resuming;        /* [num_resuming], owned array, in their transfers' order */
     size_t num_resuming, resuming_capacity;
     uint32_t num_awaited;                 /* blocks on their way that were promised in this step */
+    bool was_awaited;                     /* somebody waited for such in the step before */
     int64_t wait_ns;                      /* until the link has done what is queued */
 };
 

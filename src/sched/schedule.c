@@ -55,8 +55,13 @@ static int run_turn(struct pkv_sched *s, struct pkv_plan *plan, unsigned parts, 
 static int run_mix(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *err)
 {
     struct pkv_mix mix = s->config.policies.mix->choose(s->mix_state, &s->view);
+    /* Blocks that were given up for one who decodes go to that one, not back to whom they were of. */
+    if (s->swap.was_awaited && mix.otherwise && !(mix.first & PKV_MIX_DECODES))
+        mix = (struct pkv_mix){.first = mix.otherwise, .otherwise = mix.first};
     int looked = run_turn(s, plan, mix.first, err), again = 0;
-    if (looked >= 0 && plan->num_tokens == 0 && mix.otherwise)
+    /* One that comes back from the host takes blocks and no token: who lacked them now would be given up
+     * for it, and so in turn for ever. */
+    if (looked >= 0 && plan->num_tokens == 0 && plan->num_admissions == 0 && mix.otherwise)
         again = run_turn(s, plan, mix.otherwise, err);
     if (plan->num_steady == 0 && s->steady.num > 0)
         steady_leave_all(s, plan);   /* they did not go on in this step */
@@ -103,6 +108,7 @@ static void settle(struct pkv_sched *s, struct pkv_plan *plan)
     plan->changed_nothing = plan->num_tokens == 0 && plan->num_preemptions == 0 &&
                             plan->num_transfers == 0 &&
                             pkv_cache_num_free(s->cache) == s->num_free_before;
+    s->swap.was_awaited = plan->num_stalled > 0;
     flight_take_off(s, plan);
     steady_settle(s);
     s->num_out++;

@@ -117,7 +117,7 @@ struct model {
     struct model_back *back;         /* [num_back], owned */
     size_t num_back;
     uint64_t num_promised;           /* blocks on the link that somebody waits for */
-    bool stalled;                    /* somebody does */
+    bool stalled, was_stalled;       /* somebody does, or did in the step before */
     uint32_t *evicted;               /* [num_evicted], owned */
     size_t num_evicted;
     uint32_t free_before, free_sched;    /* when the step began, when it was scheduled */

@@ -465,6 +465,7 @@ static void begin_step(struct model *m)
     m->num_generated = m->num_back = 0;
     m->num_passes = 0;
     m->num_promised = 0;
+    m->was_stalled = m->stalled;
     m->stalled = false;
     model_transfers_due(m, m->now);
 }

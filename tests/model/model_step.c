@@ -401,7 +401,8 @@ static bool take_turns(struct model *m, uint32_t *budget)
 {
     bool decodes_first = m->config.mix == MODEL_MIX_DECODE_FIRST ||
                          (m->config.mix == MODEL_MIX_SEPARATE &&
-                          m->num_prefill_steps >= m->config.max_consecutive_prefills);
+                          m->num_prefill_steps >= m->config.max_consecutive_prefills) ||
+                         m->was_stalled;
     bool looked = false;
 
     if (decodes_first) {
@@ -410,7 +411,7 @@ static bool take_turns(struct model *m, uint32_t *budget)
             turn_of_prompts(m, budget, &looked);
     } else {
         turn_of_prompts(m, budget, &looked);
-        if (m->num_entries == 0)
+        if (m->num_entries == 0 && m->num_back == 0)
             turn_of_decodes(m, budget);
     }
     return looked;
