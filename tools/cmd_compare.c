@@ -217,10 +217,11 @@ static enum cli_exit go(const struct values *v, const char *path)
     struct pkv_compare *compare = NULL;
     struct pkv_grid *grid = pkv_grid_load(path, settings->items, settings->num, v->varies.items,
                                           v->varies.num, &err);
-    if (grid != NULL)
-        compare = run_all(v, grid, &err);
-    else
+    if (grid == NULL)
         cli_fail_scenario(path, "replay", &err);
+    else if (v->session.dir == NULL ||
+             pkv_compare_spare(grid, path, v->session.dir, &err) == 0)
+        compare = run_all(v, grid, &err);
     if (compare == NULL || write_files(compare, v->session.dir, &err) < 0) {
         status = cli_report(&err);
     } else {

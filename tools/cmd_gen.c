@@ -24,15 +24,16 @@ static const struct pkv_trace_texts *texts(const void *ctx)
     return pkv_synth_texts(ctx);
 }
 
-static int write_traffic(const struct pkv_scenario *scenario, const char *path, uint64_t *out_rows,
-                         struct pkv_err *err)
+static int write_traffic(const struct pkv_scenario *scenario, const char *scenario_path,
+                         const char *path, uint64_t *out_rows, struct pkv_err *err)
 {
     struct pkv_traffic traffic;
     if (scenario->is_trace)
         return pkv_fail(err, PKV_ERR_INPUT, "the traffic of this scenario is a trace already (%s); "
                         "gen writes synthetic traffic, which traffic.requests asks for",
                         scenario->trace);
-    if (pkv_scenario_open_traffic(scenario, &traffic, err) < 0)
+    if (pkv_scenario_spare(scenario, scenario_path, NULL, path, err) < 0 ||
+        pkv_scenario_open_traffic(scenario, &traffic, err) < 0)
         return -1;
     int status = cli_trace_write(path, &traffic.source, texts, traffic.synth, out_rows, err);
     pkv_traffic_close(&traffic);
@@ -47,8 +48,8 @@ static enum cli_exit generate(const char *path, struct cli_session_options *o)
     int status = cli_settings_append(&o->flags, &o->sets, &err);
     if (status == 0) {
         scenario = pkv_scenario_load(path, o->flags.items, o->flags.num, &err);
-        status = scenario != NULL ? write_traffic(scenario, o->dir != NULL ? o->dir : "-", &num_rows,
-                                                  &err)
+        status = scenario != NULL ? write_traffic(scenario, path, o->dir != NULL ? o->dir : "-",
+                                                  &num_rows, &err)
                                   : -1;
     }
     pkv_scenario_destroy(scenario);

@@ -92,6 +92,8 @@ static struct pkv_trace *open_source(const char *path, const struct values *v, b
 
 static struct pkv_remake *make(const char *path, const struct values *v, struct pkv_err *err)
 {
+    if (pkv_out_spare(NULL, v->output, path, err) < 0)
+        return NULL;
     struct pkv_trace *trace = open_source(path, v, false, err);
     struct pkv_remake *remake = trace != NULL ? pkv_remake_create(trace, &v->config, err) : NULL;
     uint64_t num_rows;

@@ -145,11 +145,14 @@ static int write_trace(struct pkv_trace *trace, const struct values *v, struct p
 static enum cli_exit convert(const char *path, const struct values *v)
 {
     struct pkv_err err = {0};
-    struct pkv_trace *trace = open_trace(path, v, &err);
+    const char *output = v->output != NULL ? v->output : "-";
+    struct pkv_trace *trace = NULL;
     struct pkv_out *out = NULL;
     int status = -1;
+    if (pkv_out_spare(NULL, output, path, &err) == 0)
+        trace = open_trace(path, v, &err);
     if (trace != NULL)
-        out = pkv_out_open(NULL, v->output != NULL ? v->output : "-", &err);
+        out = pkv_out_open(NULL, output, &err);
     if (out != NULL)
         status = write_trace(trace, v, out, &err);
     pkv_trace_close(trace);

@@ -18,6 +18,7 @@
 
 struct session {
     const struct cli_session_options *options;   /* borrowed */
+    const char *path;                            /* borrowed; of the scenario, NULL = none */
     struct pkv_scenario *scenario;               /* owned, as all below */
     char *resolved;
     struct pkv_traffic traffic;
@@ -38,6 +39,21 @@ static bool should_stop(void *ctx)
     return cli_interrupted() || s->stepping.has_stopped;
 }
 
+/* No file of the run may be one that it reads. */
+static int spare_inputs(const struct session *s, unsigned files, struct pkv_err *err)
+{
+    static const struct { unsigned bit; const char *name; } known[] = {
+#define ROW(sym, bit, name) {bit, name},
+        PKV_FILES(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; s->options->dir != NULL && i < sizeof known / sizeof *known; i++)
+        if ((files & known[i].bit) != 0 &&
+            pkv_scenario_spare(s->scenario, s->path, s->options->dir, known[i].name, err) < 0)
+            return -1;
+    return 0;
+}
+
 static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
@@ -46,7 +62,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     if (o->dir != NULL && (files & PKV_FILE_SCENARIO) != 0 &&
         pkv_scenario_check_paths(s->scenario, err) < 0)
         return -1;
-    if (cli_outdir_make(&s->dir, o->dir, err) < 0)
+    if (spare_inputs(s, files, err) < 0 || cli_outdir_make(&s->dir, o->dir, err) < 0)
         return -1;
     struct pkv_metrics_config config = {
         .dir = s->dir.path,
@@ -102,6 +118,7 @@ static int open_session(struct session *s, const char *path, const struct cli_se
                         struct pkv_err *err)
 {
     s->begin_ns = cli_now_ns();
+    s->path = path;
     s->scenario = pkv_scenario_load(path, settings->items, settings->num, err);
     if (s->scenario == NULL)
         return cli_fail_scenario(path, "replay", err);

@@ -255,6 +255,10 @@ char *pkv_compare_json(const struct pkv_compare *compare, struct pkv_err *err);
  * that is there. None takes its name before all are written.
  * errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err);
+/* To ask before the runs: is none of these files one that the grid, loaded from path, reads? 0, or -1
+ * with PKV_ERR_INPUT. */
+int pkv_compare_spare(const struct pkv_grid *grid, const char *path, const char *dir,
+                      struct pkv_err *err);
 
 /* From the files that a former run left: the life of a request, or the requests most worth asking
  * about, at most `worst` for each reason to ask.

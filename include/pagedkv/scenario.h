@@ -78,6 +78,10 @@ void pkv_scenario_free_text(char *text);
 /* Would the resolved text name the same files? YAML is UTF-8, and a path may be any bytes: -1 with
  * PKV_ERR_INPUT when one is not UTF-8. */
 int pkv_scenario_check_paths(const struct pkv_scenario *scenario, struct pkv_err *err);
+/* May DIR/NAME (dir NULL = name is the whole path) be written? -1 with PKV_ERR_INPUT when it is the
+ * scenario's own file (path, NULL = none), or one that it names: a trace, a model's config. */
+int pkv_scenario_spare(const struct pkv_scenario *scenario, const char *path, const char *dir,
+                       const char *name, struct pkv_err *err);
 /* SHA-256 of the resolved text as 64 hex digits and NUL. The folders of trace paths do not count,
  * so the sum is that of the scenario wherever it lies. */
 void pkv_scenario_sha256(const char *resolved, char out[65]);

@@ -163,6 +163,36 @@ struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *
     return out;
 }
 
+static bool find_file(const char *path, int standard_fd, struct stat *out)
+{
+    int status = strcmp(path, "-") == 0 ? fstat(standard_fd, out) : stat(path, out);
+    return status == 0 && S_ISREG(out->st_mode);
+}
+
+static bool is_file(const char *path, const struct stat *other)
+{
+    struct stat there;
+    return find_file(path, STDOUT_FILENO, &there) && there.st_dev == other->st_dev &&
+           there.st_ino == other->st_ino;
+}
+
+int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err)
+{
+    struct stat read;
+    if (!input || !find_file(input, STDIN_FILENO, &read))
+        return 0;
+    char *path = dir ? join(dir, "/", name, err) : join("", "", name, err);
+    char *partial = path ? join(path, "", ".partial", err) : NULL;
+    bool is_printed = strcmp(name, "-") == 0;
+    int status = partial ? 0 : -1;
+    if (partial && (is_file(path, &read) || (!is_printed && is_file(partial, &read))))
+        status = pkv_fail_at(err, path, 0, 0, "this would write over the input (%s); name another "
+                             "file", input);
+    pkv_free(partial);
+    pkv_free(path);
+    return status;
+}
+
 static void write_all(struct pkv_out *out, const char *bytes, size_t length)
 {
     while (length > 0 && !out->failure) {

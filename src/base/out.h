@@ -22,6 +22,10 @@ struct pkv_out;
 /* Open DIR/NAME for writing (dir NULL = name is the whole path; name "-" = standard output, which
  * is never renamed). errors: PKV_ERR_INPUT when it cannot be made, PKV_ERR_MEMORY. */
 struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *err);
+/* Would writing DIR/NAME (as above) destroy `input`, an ordinary file that is read as well, under this
+ * name, by a link, or as the file written beside it? Either may be "-"; input NULL, or one that is not
+ * there, is never destroyed. 0, or -1 with PKV_ERR_INPUT and the path of the output. */
+int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err);
 /* Write errors are kept and reported by check, flush or commit: callers need not look each time. */
 void pkv_out_bytes(struct pkv_out *out, const char *bytes, size_t length);
 void pkv_out_text(struct pkv_out *out, const char *text);

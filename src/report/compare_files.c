@@ -245,10 +245,21 @@ static int write_file(struct pkv_out *out, enum compare_file file, const struct 
     PKV_UNREACHABLE("a file");
 }
 
+static const char *const names[FILE_COUNT] = {"compare.csv", "compare.json", "fairness.csv",
+                                              "overlay.csv"};
+
+int pkv_compare_spare(const struct pkv_grid *grid, const char *path, const char *dir,
+                      struct pkv_err *err)
+{
+    for (int i = 0; i < FILE_COUNT; i++)
+        for (size_t k = 0; k < grid->num; k++)
+            if (pkv_scenario_spare(grid->scenarios[k], path, dir, names[i], err) < 0)
+                return -1;
+    return 0;
+}
+
 int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct pkv_err *err)
 {
-    static const char *const names[FILE_COUNT] = {"compare.csv", "compare.json", "fairness.csv",
-                                                  "overlay.csv"};
     struct pkv_out *files[FILE_COUNT] = {NULL};
     int status = 0;
     for (int i = 0; i < FILE_COUNT && status == 0; i++) {

@@ -94,6 +94,11 @@ static int open_inputs(struct conform *c, struct pkv_err *err)
     if (!c->steps.text)
         return pkv_fail_at(err, config->steps, 0, 0, "is empty: there is no step to compare");
     if (config->emit) {
+        if (pkv_out_spare(NULL, config->emit, config->config, err) < 0 ||
+            pkv_out_spare(NULL, config->emit, config->requests, err) < 0 ||
+            pkv_out_spare(NULL, config->emit, config->steps, err) < 0 ||
+            pkv_out_spare(NULL, config->emit, c->recording->trace, err) < 0)
+            return -1;
         c->emit = pkv_out_open(NULL, config->emit, err);
         if (!c->emit)
             return -1;

@@ -320,6 +320,20 @@ int pkv_scenario_check_paths(const struct pkv_scenario *scenario, struct pkv_err
     return result;
 }
 
+int pkv_scenario_spare(const struct pkv_scenario *scenario, const char *path, const char *dir,
+                       const char *name, struct pkv_err *err)
+{
+    int result = pkv_out_spare(dir, name, path, err);
+
+    for (int i = KEY_NONE + 1; i < KEY_COUNT && result == 0; i++) {
+        enum key_id id = (enum key_id)i;
+
+        if ((keys[id].kind == KIND_PATH || keys[id].kind == KIND_MODEL) && has_value(scenario, id))
+            result = pkv_out_spare(dir, name, *(char *const *)key_field(scenario, id), err);
+    }
+    return result;
+}
+
 void pkv_scenario_free_text(char *text)
 {
     pkv_free(text);
