@@ -269,6 +269,26 @@ START_TEST(goodput_has_its_whole)
 }
 END_TEST
 
+/* 124,816 / 45,396 = 2.7495 and 819 / 250 = 3.276. */
+START_TEST(tokens_with_drafts_are_rounded)
+{
+    static const struct { uint64_t tokens, steps; const char *want; } runs[] = {
+        {124816, 45396, "2.75 tokens"}, {819, 250, "3.28 tokens"}, {2, 1, "2.00 tokens"},
+        {5, 4, "1.25 tokens"}, {0, 0, "0.00 tokens"}};
+    struct pkv_scenario scenario = fixed_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    summary.has_speculation = true;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        summary.engine.verified_tokens = runs[i].tokens;
+        summary.engine.num_verifications = runs[i].steps;
+        char *text = report(&scenario, &summary, NUM_POINTS, NULL, 120, false, false);
+        expect_has(text, runs[i].want);
+        pkv_report_free(text);
+    }
+}
+END_TEST
+
 START_TEST(a_run_that_was_interrupted_says_so_first)
 {
     static const enum pkv_outcome outcomes[] = {PKV_OUTCOME_STUCK, PKV_OUTCOME_LIVELOCK,
@@ -436,6 +456,7 @@ int main(void)
     tcase_add_test(words, what_was_rejected_is_told_with_its_reason);
     tcase_add_test(words, what_nothing_looks_at_is_told);
     tcase_add_test(words, goodput_has_its_whole);
+    tcase_add_test(words, tokens_with_drafts_are_rounded);
     tcase_add_test(words, every_failed_allocation_is_told);
     tcase_add_test(plots, a_plot_shows_every_stretch);
     tcase_add_test(plots, a_single_spike_is_never_lost);

@@ -158,7 +158,7 @@ static void add_speculation(struct page *p, struct pkv_text *t, const struct pkv
     pkv_text_add(t, " drafts accepted (");
     add_percent(t, share(e->accepted_tokens, e->drafted_tokens));
     pkv_text_add(t, "), ");
-    pkv_text_ratio(t, e->verified_tokens, e->num_verifications, 2);
+    add_fixed(t, share(e->verified_tokens, e->num_verifications), 2);
     pkv_text_add(t, " tokens a step of a request with drafts");
     put(p, "speculation", t);
 }
