@@ -11,7 +11,7 @@
 static void expect_next(const struct pkv_scenario *scenario, const struct pkv_summary *summary,
                         const char *label, const char *next)
 {
-    char *text = report(scenario, summary, NUM_POINTS, NULL, 180, false, false);
+    char *text = report(scenario, summary, NUM_POINTS, NULL, 220, false, false);
 
     expect_has(text, label);
     if (next)
@@ -55,6 +55,66 @@ START_TEST(a_budget_is_only_advised_where_it_helps)
                 "try next    no setting of the scheduler: the run is compute-bound");
     scenario.step_time.base_ns = 20 * MS;
     expect_next(&scenario, &summary, "token budget", "try next    a larger max_num_batched_tokens");
+}
+END_TEST
+
+/* 512 tokens of 25 us are 12.8 ms, above the base: a larger budget is no remedy. */
+static struct pkv_scenario compute_bound_scenario(void)
+{
+    struct pkv_scenario scenario = fixed_scenario();
+
+    scenario.step_time = (struct pkv_step_time){
+        .law = PKV_STEP_TIME_AFFINE, .base_ns = 10 * MS, .per_prefill_token_ns = 25000};
+    return scenario;
+}
+
+/* The budget stands first; one in twenty steps that waited for something else is enough. */
+START_TEST(nothing_left_to_set_is_not_said_beside_another_cause)
+{
+    static const struct { enum pkv_limit other; double frac; const char *next; } runs[] = {
+        {PKV_LIMIT_BLOCKS, 0.316, "try next    a larger pool (num_blocks): the first in line waited for "
+                                  "blocks; a larger budget only makes steps longer\n"},
+        {PKV_LIMIT_GATE, 0.417, "try next    a larger pool (num_blocks): there was no room for what the "
+                                "admission of the first in line asked for; a larger budget only makes"},
+        {PKV_LIMIT_BLOCKS, 0.05, "try next    a larger pool (num_blocks): the first in line waited"},
+        {PKV_LIMIT_BLOCKS, 0.049, "try next    no setting of the scheduler: the run is compute-bound"},
+        {PKV_LIMIT_PREEMPTED, 0.1, "try next    a larger pool, a watermark, or fewer sequences"},
+        {PKV_LIMIT_SEQS, 0.3, NULL}};    /* all blocks were held: no place more would help */
+    struct pkv_scenario scenario = compute_bound_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    summary.engine.preemptions = 0;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+        summary.limit_frac[PKV_LIMIT_BUDGET] = 0.5;
+        summary.limit_frac[runs[i].other] = runs[i].frac;
+        expect_next(&scenario, &summary, "token budget: all 512", runs[i].next);
+    }
+    summary.limit_frac[PKV_LIMIT_GATE] = 0.1;    /* behind places, for which there is no remedy */
+    expect_next(&scenario, &summary, "token budget", "try next    a larger pool (num_blocks): there was");
+}
+END_TEST
+
+/* 1,250 of 5,000 prompt tokens found: 75 % are not. From 95 % on there is nothing to win. */
+START_TEST(nothing_left_to_set_is_not_said_where_hits_were_lost)
+{
+    static const char claim[] = "try next    no setting of the scheduler: the run is compute-bound";
+    struct pkv_scenario scenario = compute_bound_scenario();
+    struct pkv_summary summary = plain_summary();
+
+    memset(summary.limit_frac, 0, sizeof summary.limit_frac);
+    summary.limit_frac[PKV_LIMIT_BUDGET] = 0.06;
+    expect_next(&scenario, &summary, "token budget", claim);
+    summary.engine.cache.num_evicted = 1234;
+    expect_next(&scenario, &summary, "token budget",
+                "try next    a larger pool (num_blocks), which may keep what prompts share: 1,234 cached "
+                "blocks were evicted, and 75.0 % of prompt tokens not found; a larger budget only");
+    summary.engine.hit_tokens = 4750;
+    expect_next(&scenario, &summary, "token budget", claim);
+    summary.engine.hit_tokens = 0;
+    expect_next(&scenario, &summary, "token budget", "100.0 % of prompt tokens not found");
+    scenario.is_trace = false;    /* prompts that share nothing */
+    expect_next(&scenario, &summary, "token budget", claim);
 }
 END_TEST
 
@@ -144,6 +204,8 @@ int main(void)
 
     tcase_add_test(tests, thrash_stands_above_every_cause);
     tcase_add_test(tests, a_budget_is_only_advised_where_it_helps);
+    tcase_add_test(tests, nothing_left_to_set_is_not_said_beside_another_cause);
+    tcase_add_test(tests, nothing_left_to_set_is_not_said_where_hits_were_lost);
     tcase_add_test(tests, a_refusal_names_the_rule_that_applies);
     tcase_add_test(tests, more_sequences_are_only_advised_where_one_more_fits);
     tcase_add_test(tests, small_causes_are_not_hidden);

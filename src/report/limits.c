@@ -178,16 +178,21 @@ static size_t sort_causes(const double *frac, enum pkv_limit *out)
     return num;
 }
 
-/* Where a full step takes as long as its prompt tokens, more of them a step are not faster. */
+/* A full step takes as long as its prompt tokens: more of them a step are not faster. */
+static bool is_compute_bound(const struct pkv_scenario *s)
+{
+    const struct pkv_step_time *law = &s->step_time;
+    return law->law != PKV_STEP_TIME_FIXED && law->per_prefill_token_ns > 0 &&
+           s->sched.max_num_batched_tokens >= law->base_ns / law->per_prefill_token_ns;
+}
+
 static void add_budget_advice(struct pkv_text *t, const struct pkv_scenario *s)
 {
     const struct pkv_step_time *law = &s->step_time;
-    int64_t budget = s->sched.max_num_batched_tokens;
     if (law->law == PKV_STEP_TIME_FIXED) {
         pkv_text_add(t, "a larger max_num_batched_tokens: by this step time a step takes no longer "
                         "for it");
-    } else if (law->per_prefill_token_ns == 0 ||
-               budget < law->base_ns / law->per_prefill_token_ns) {
+    } else if (!is_compute_bound(s)) {
         pkv_text_add(t, "a larger max_num_batched_tokens: a full step takes only its base time");
     } else {
         pkv_text_add(t, "no setting of the scheduler: the run is compute-bound; a full step takes as "
@@ -274,6 +279,24 @@ static void add_latch_advice(struct pkv_text *t, const struct pkv_scenario *s,
         add_pool_advice(t, s, summary);
 }
 
+/* Were prompts computed whose blocks a larger pool might have kept? */
+static bool has_lost_hits(const struct pkv_summary *summary, bool can_hit)
+{
+    const struct pkv_engine_figures *e = &summary->engine;
+    return can_hit && e->cache.num_evicted > 0 &&
+           (double)e->hit_tokens < (1 - ADVICE_FRAC) * (double)e->queried_tokens;
+}
+
+static void add_lost_hits_advice(struct pkv_text *t, const struct pkv_summary *summary)
+{
+    const struct pkv_engine_figures *e = &summary->engine;
+    pkv_text_add(t, "a larger pool (num_blocks), which may keep what prompts share: ");
+    add_counted(t, e->cache.num_evicted, "cached block");
+    pkv_text_add(t, e->cache.num_evicted == 1 ? " was evicted, and " : " were evicted, and ");
+    add_percent(t, (double)(e->queried_tokens - e->hit_tokens) / (double)e->queried_tokens);
+    pkv_text_add(t, " of prompt tokens not found");
+}
+
 static void add_advice(struct pkv_text *t, enum pkv_limit cause, const struct pkv_scenario *s,
                        const struct pkv_summary *summary)
 {
@@ -315,11 +338,32 @@ static void add_thrash_advice(struct pkv_text *t, const struct pkv_scenario *s, 
     pkv_text_add(t, " of the work a second time");
 }
 
-/* cause: the largest, and its share of the time. */
-static void add_next(struct pkv_text *t, enum pkv_limit cause, double frac,
-                     const struct pkv_scenario *s, const struct pkv_summary *summary)
+/* The largest cause is the budget, and a larger one is no remedy: what else would let more in, or leave
+ * less to compute? Only where there is nothing of that kind is nothing left to set. */
+static void add_compute_bound_advice(struct pkv_text *t, const enum pkv_limit *causes, size_t num,
+                                     const struct pkv_scenario *s,
+                                     const struct pkv_summary *summary, bool can_hit)
+{
+    bool has_other = false;
+    for (size_t i = 1; i < num && t->length == 0; i++)
+        if (summary->limit_frac[causes[i]] >= ADVICE_FRAC) {
+            add_advice(t, causes[i], s, summary);
+            has_other = true;
+        }
+    if (t->length == 0 && has_lost_hits(summary, can_hit))
+        add_lost_hits_advice(t, summary);
+    else if (!has_other)
+        return add_advice(t, PKV_LIMIT_BUDGET, s, summary);
+    if (t->length > 0)
+        pkv_text_add(t, "; a larger budget only makes steps longer");
+}
+
+/* causes: [num], the largest first. */
+static void add_next(struct pkv_text *t, const enum pkv_limit *causes, size_t num,
+                     const struct pkv_scenario *s, const struct pkv_summary *summary, bool can_hit)
 {
     const struct pkv_engine_figures *e = &summary->engine;
+    double frac = num > 0 ? summary->limit_frac[causes[0]] : 0;
     double again = e->scheduled_tokens > 0
                        ? (double)e->recomputed_tokens / (double)e->scheduled_tokens : 0;
     if (e->is_deadlock)
@@ -331,12 +375,14 @@ static void add_next(struct pkv_text *t, enum pkv_limit cause, double frac,
         pkv_text_fmt(t, "room for what was rejected: %s", summary->rejected_reason);
     else if (again > THRASH_FRAC)
         add_thrash_advice(t, s, again);
+    else if (frac >= ADVICE_FRAC && causes[0] == PKV_LIMIT_BUDGET && is_compute_bound(s))
+        add_compute_bound_advice(t, causes, num, s, summary, can_hit);
     else if (frac >= ADVICE_FRAC)
-        add_advice(t, cause, s, summary);
+        add_advice(t, causes[0], s, summary);
 }
 
 void page_limits(struct page *p, const struct pkv_scenario *scenario,
-                 const struct pkv_summary *summary)
+                 const struct pkv_summary *summary, bool can_hit)
 {
     enum pkv_limit causes[PKV_LIMIT_COUNT] = {PKV_LIMIT_EMPTY};
     struct pkv_text next = {0};
@@ -348,7 +394,7 @@ void page_limits(struct page *p, const struct pkv_scenario *scenario,
             add_line(p, frac[causes[i]], causes[i], scenario);
         add_line(p, frac[PKV_LIMIT_EMPTY] + frac[PKV_LIMIT_NOTHING], PKV_LIMIT_NOTHING, scenario);
     }
-    add_next(&next, causes[0], num > 0 ? frac[causes[0]] : 0, scenario, summary);
+    add_next(&next, causes, num, scenario, summary, can_hit);
     if (next.length > 0)
         page_item(p, "try next", next.text);
     p->text.failed |= next.failed;

@@ -76,9 +76,10 @@ void add_limit_reason(struct pkv_text *t, enum pkv_limit limit, const struct pkv
  * has been looked at, 0 = that is not known. */
 void add_latch_reason(struct pkv_text *t, const char *refused, uint64_t num_steps);
 
-/* What kept the queue waiting, the largest share first, and what to try next. */
+/* What kept the queue waiting, the largest share first, and what to try next. can_hit: prompts of this
+ * traffic may have text in common. */
 void page_limits(struct page *p, const struct pkv_scenario *scenario,
-                 const struct pkv_summary *summary);
+                 const struct pkv_summary *summary, bool can_hit);
 
 /* ---- ask.c ---- */
 

@@ -405,7 +405,7 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
     add_requests(&p, &t, summary);
     add_tokens(&p, &t, summary, why_no_hits(scenario, notes));
     add_latencies(&p, summary, step_ns);
-    page_limits(&p, scenario, summary);
+    page_limits(&p, scenario, summary, why_no_hits(scenario, notes) == NULL);
     page_ask(&p, summary, step_ns);
     page_plots(&p, series, num_points, scenario->sched.num_blocks);
     add_diagnosis(&p, &summary->engine);
