@@ -48,6 +48,21 @@ class Info(ProgramCase):
         # second has gone when the third comes.
         self.assertEqual(info["unlimited"]["peak_running"], 2)
 
+    def test_rows_that_follow(self):
+        """Two rows with a time in 4 s, and two that follow the first."""
+        row = '"input_length": 4, "output_length": 2, "session": "a"}\n'
+        self.write("chat.jsonl", '{"timestamp": 0, ' + row + ('{"delay_ms": 7, ' + row) * 2 +
+                   '{"timestamp": 4000, "input_length": 4, "output_length": 2}\n')
+        text = " ".join(self.done("trace", "info", "chat.jsonl").stdout.split())
+        self.assertIn("arrivals from 0 ns to 4.00 s; 0.5000 a second; arrivals, burstiness and peak are "
+                      "of the 2 rows with a time, not of those that follow others", text)
+        self.assertIn("2 different times, at most 1 row at one", text)
+        self.assertIn(", 1 request at once,", text)
+        arrivals = json.loads(self.done("trace", "info", "chat.jsonl", "--json").stdout)["arrivals"]
+        self.assertEqual((arrivals["timed_rows"], arrivals["rate_per_s"], arrivals["gap_mean_ms"]),
+                         (2, 0.5, 4000))
+        self.assertEqual(sum(arrivals["bins"]), 2)
+
     def test_standard_input(self):
         told = self.call("trace", "info", "-", *TOLD, stdin=None, input=LOG)
         self.assertIn("standard input: 3 rows", told.stdout)

@@ -121,6 +121,32 @@ START_TEST(sessions)
 }
 END_TEST
 
+/* Three rows with times 0, 0 and 6 s and three that follow, one of these first in the file behind the first
+ * row: gaps 0 and 6 s, mean 3 s, deviation 3 s. A token takes 50 ms: a, 3 + 2 tokens, and b, 4 + 2, are
+ * there at 0 with 3 + 4 positions, and one more each at 50 ms; c is alone. */
+START_TEST(rows_that_follow_have_no_time)
+{
+    expect("{\"timestamp\":0,\"input_length\":3,\"output_length\":2,\"session\":\"a\"}\n"
+           "{\"delay_ms\":5,\"input_length\":50,\"output_length\":9,\"session\":\"a\"}\n"
+           "{\"timestamp\":0,\"input_length\":4,\"output_length\":2,\"session\":\"b\"}\n"
+           "{\"delay_ms\":5,\"input_length\":50,\"output_length\":9,\"session\":\"a\"}\n"
+           "{\"timestamp\":6000,\"input_length\":5,\"output_length\":1,\"session\":\"c\"}\n"
+           "{\"delay_ms\":5,\"input_length\":50,\"output_length\":9,\"session\":\"c\"}\n", 4);
+    ck_assert_uint_eq(info.rows, 6);
+    ck_assert_uint_eq(info.timed_rows, 3);
+    ck_assert_uint_eq(info.rows_that_follow, 3);
+    ck_assert_uint_eq(info.distinct_times, 2);
+    ck_assert_uint_eq(info.most_at_once, 2);
+    ck_assert_double_eq_tol(info.gap_mean_ns, 3e9, 1e-3);
+    ck_assert_double_eq_tol(info.gap_cv, 1, 1e-12);
+    ck_assert_uint_eq(info.peak_running.value, 2);
+    ck_assert_uint_eq(info.peak_tokens.value, 3 + 4 + 2);
+    ck_assert_uint_eq(info.arrivals[0], 2);
+    ck_assert_uint_eq(info.prompt.num, 6);
+    ck_assert_uint_eq(info.prompt.sum, 3 + 4 + 5 + 3 * 50);
+}
+END_TEST
+
 START_TEST(long_traces_fill_wider_bins)
 {
     expect("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n"
@@ -163,6 +189,7 @@ int main(void)
     tcase_add_test(c, the_same_prompt_twice);
     tcase_add_test(c, hash_ids);
     tcase_add_test(c, sessions);
+    tcase_add_test(c, rows_that_follow_have_no_time);
     tcase_add_test(c, long_traces_fill_wider_bins);
     tcase_add_loop_test(c, memory_runs_out, 0, 2);
     suite_add_tcase(s, c);

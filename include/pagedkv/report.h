@@ -150,7 +150,8 @@ struct pkv_prefix_hits { uint64_t blocks, hit_blocks, tokens, hit_tokens; };
 struct pkv_trace_info {
     uint32_t block_size;                 /* tokens; of the hits */
     int64_t token_ns;                    /* of the peaks */
-    uint64_t rows, distinct_times, most_at_once;
+    uint64_t rows, timed_rows;           /* timed: those that follow no other */
+    uint64_t distinct_times, most_at_once;      /* of the timed rows, as what follows */
     int64_t first_ns, last_ns;
     double gap_mean_ns, gap_cv;          /* between neighbours; cv = deviation / mean; 0 of none */
     struct pkv_lengths_info prompt, output;
@@ -159,14 +160,15 @@ struct pkv_trace_info {
     uint64_t distinct_blocks, rows_fully_hit;
     double mean_row_hit_tokens, mean_row_hit_blocks;   /* means over rows of their shares */
     uint64_t sessions, rows_in_sessions, most_turns, rows_that_follow, tenants;
-    struct pkv_peak peak_running, peak_tokens;   /* each runs as soon as it comes */
-    uint32_t arrivals[PKV_ARRIVAL_BINS];     /* [num_bins] of bin_ns each, from time 0 */
+    struct pkv_peak peak_running, peak_tokens;   /* each timed row runs as soon as it comes */
+    uint32_t arrivals[PKV_ARRIVAL_BINS];     /* of timed rows; [num_bins] of bin_ns each, from time 0 */
     uint32_t num_bins;
     int64_t bin_ns;
 };
 
-/* Read a trace, opened with keep_texts and sessions, to its end. Rows that follow others count as
- * coming at their place in the file; the text of the former row is put in place.
+/* Read a trace, opened with keep_texts and sessions, to its end. Rows that follow others come
+ * when a replay lets them: arrivals, gaps and peaks are of the timed rows alone. Blocks are looked for in
+ * the order of the file, the text of the former row being put in place.
  *   block_size  0 = that of the trace's hash ids if its first prompt begins with one, else 16
  *   cost        8 bytes a row, 24 to 48 a different block; time as pkv_waste_measure() */
 int pkv_trace_info_read(struct pkv_trace *trace, uint32_t block_size, int64_t token_ns,

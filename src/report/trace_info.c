@@ -2,7 +2,8 @@
  * trace_info.c - what is in a trace: arrivals, lengths, sharing, sessions, in one pass.
  *
  * The pass is that of pkv_waste_measure(), which finds the peaks; here its source is looked at on
- * the way. Arrivals are counted in bins that double their width when the trace outgrows them.
+ * the way. Rows that follow others come when a replay lets them: they are left out of whatever is about
+ * time, and so do not reach the other pass. Arrivals are counted in bins that double their width when the trace outgrows them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -108,8 +109,8 @@ static int settle_pending(struct gatherer *g, struct pkv_err *err)
 static int note_time(struct gatherer *g, int64_t ns, struct pkv_err *err)
 {
     struct pkv_trace_info *info = g->out;
-    bool is_new = info->rows == 0 || ns != g->last_ns;
-    if (info->rows == 0) {
+    bool is_first = info->timed_rows++ == 0, is_new = is_first || ns != g->last_ns;
+    if (is_first) {
         info->first_ns = ns;
     } else {
         double gap = (double)(ns - g->last_ns);
@@ -231,7 +232,7 @@ static int note_row(struct gatherer *g, const struct pkv_request_spec *spec, str
 {
     struct pkv_content content = spec->content;
     struct pkv_trace_texts texts = *pkv_trace_texts(g->trace);
-    if (note_time(g, spec->arrival_ns, err) < 0 || note_names(g, spec, err) < 0 ||
+    if ((!spec->follows && note_time(g, spec->arrival_ns, err) < 0) || note_names(g, spec, err) < 0 ||
         trace_prev_put(&g->prev, spec, &content, &texts, err) < 0 ||
         walk_blocks(g, &content, &texts, spec->session != NULL, err) < 0 ||
         look_up(g, spec->num_prompt_tokens, err) < 0 || note_blocks(g, err) < 0 ||
@@ -242,19 +243,23 @@ static int note_row(struct gatherer *g, const struct pkv_request_spec *spec, str
     return 0;
 }
 
-/* The source of the pass: the first row tells whether blocks are those of ids. */
+/* The source of the pass, rows that have a time: the first row tells whether blocks are those of ids. */
 static int next_row(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
 {
     struct gatherer *g = ctx;
-    int more = g->source.next(g->source.ctx, out, err);
-    if (more <= 0)
-        return more;
-    if (g->out->block_size == 0) {
-        bool has_ids = pkv_trace_texts(g->trace)->spans[0].kind == PKV_ORIGIN_HASH_ID;
-        g->out->block_size = has_ids ? pkv_trace_options(g->trace)->hash_block_size
-                                     : DEFAULT_BLOCK_SIZE;
+    int more;
+    while ((more = g->source.next(g->source.ctx, out, err)) > 0) {
+        if (g->out->block_size == 0) {
+            bool has_ids = pkv_trace_texts(g->trace)->spans[0].kind == PKV_ORIGIN_HASH_ID;
+            g->out->block_size = has_ids ? pkv_trace_options(g->trace)->hash_block_size
+                                         : DEFAULT_BLOCK_SIZE;
+        }
+        if (note_row(g, out, err) < 0)
+            return -1;
+        if (!out->follows)
+            break;
     }
-    return note_row(g, out, err) < 0 ? -1 : 1;
+    return more;
 }
 
 static void finish(struct gatherer *g)
@@ -270,8 +275,8 @@ static void finish(struct gatherer *g)
         info->mean_row_hit_tokens /= (double)info->rows;
         info->mean_row_hit_blocks /= (double)info->rows;
     }
-    if (info->rows > 1 && info->last_ns > info->first_ns) {
-        double num = (double)(info->rows - 1);
+    if (info->timed_rows > 1 && info->last_ns > info->first_ns) {
+        double num = (double)(info->timed_rows - 1);
         double mean = (double)(info->last_ns - info->first_ns) / num;
         double variance = g->gap_squares / num - mean * mean;
         info->gap_mean_ns = mean;

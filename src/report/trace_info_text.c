@@ -75,11 +75,11 @@ static void add_sharing_json(struct pkv_text *t, const struct pkv_trace_info *in
 static void add_arrivals_json(struct pkv_text *t, const struct pkv_trace_info *info)
 {
     int64_t span = info->last_ns - info->first_ns;
-    pkv_text_add(t, ",\n  \"arrivals\": {\n    \"first_ms\": ");
-    pkv_text_ratio(t, info->first_ns, NS_PER_MS, 6);
+    pkv_text_fmt(t, ",\n  \"arrivals\": {\n    \"timed_rows\": %" PRIu64, info->timed_rows);
+    add_ms(t, "first_ms", info->first_ns);
     add_ms(t, "last_ms", info->last_ns);
     pkv_text_add(t, ",\n    \"rate_per_s\": ");
-    pkv_text_ratio(t, (pkv_i128)info->rows * NS_PER_S, span, DECIMALS);
+    pkv_text_ratio(t, (pkv_i128)info->timed_rows * NS_PER_S, span, DECIMALS);
     pkv_text_fmt(t, ",\n    \"gap_mean_ms\": %.17g, \"gap_cv\": %.17g,\n"
                  "    \"distinct_times\": %" PRIu64 ", \"most_at_once\": %" PRIu64 ",\n"
                  "    \"bin_ms\": ", info->gap_mean_ns / NS_PER_MS, info->gap_cv,
@@ -168,8 +168,13 @@ static void page_arrivals(struct page *p, struct pkv_text *t, const struct pkv_t
     add_time(t, info->last_ns);
     if (span > 0) {
         pkv_text_add(t, "; ");
-        add_rate(t, (double)info->rows * NS_PER_S / (double)span);
+        add_rate(t, (double)info->timed_rows * NS_PER_S / (double)span);
         pkv_text_add(t, " a second");
+    }
+    if (info->timed_rows < info->rows) {
+        pkv_text_add(t, "; arrivals, burstiness and peak are of the ");
+        add_counted(t, info->timed_rows, "row");
+        pkv_text_add(t, " with a time, not of those that follow others");
     }
     item(p, "arrivals", t);
     if (span <= 0)
