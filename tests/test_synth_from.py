@@ -130,6 +130,18 @@ class Scaled(MadeCase):
         for row in self.made("--prefix-length", "0"):
             self.assertEqual(row["input_length"], 512)
             self.assertNotIn("prompt", row)
+        self.assertEqual(self.told("shared first texts"), ["1", "0", "0", "none"])
+
+    def test_first_texts_scaled_to_nothing(self):
+        """Two first texts of a block, 512 tokens that 0.0009 makes 0; behind each, five blocks more that two
+        chats of it share: 6 blocks become 3 tokens. So prompts begin with one of four texts."""
+        self.source([{"timestamp": i, "input_length": 512 * 7, "output_length": 1, "hash_ids":
+                      [1 + i % 2, *range(10 + 5 * (i % 4), 15 + 5 * (i % 4)), 1000 + i]}
+                     for i in range(16)])
+        made = self.made("--prefix-length", "0.0009")
+        firsts = collections.Counter(tuple(row["prompt"][0]) for row in made)
+        self.assertEqual(sorted((count, rows) for (_, count), rows in firsts.items()), [(3, 4)] * 4)
+        self.assertEqual(self.told("shared first texts"), ["2", "2", "4", "+100.0"])
 
     def test_more_roots(self):
         """One system prompt, behind it 40 chats of 5 rows. With four there are four, and the rows of a

@@ -88,7 +88,8 @@ char *pkv_remake_text(const struct pkv_remake_config *config,
     add_lengths(&t, prompts, &source->prompt, &made->prompt, figures->mean_made_prompt_tokens,
                 same_length);
     add_lengths(&t, outputs, &source->output, &made->output, mean(&source->output), true);
-    add_row(&t, "shared first texts", "", (double)figures->roots, (double)figures->wanted_roots,
+    add_row(&t, "shared first texts", "", (double)figures->roots,
+            config->prefix_length > 0 ? (double)figures->wanted_roots : 0,
             (double)figures->made_roots);
     add_row(&t, "prompt tokens met before", " %", hit_percent(source),
             same_tree ? hit_percent(source) : UNKNOWN, hit_percent(made));

@@ -39,7 +39,7 @@ struct pkv_remake {
     size_t num_tenants, tenants_capacity;
     struct pkv_id_map tenant_ids;
     size_t *order;               /* [num_rows] owned: of the present round */
-    uint64_t *root_rows;         /* [wanted_roots] owned: rows that begin with it */
+    struct pkv_id_map first_rows;    /* name of a first text -> rows made that begin with it */
     struct pkv_rng order_rng, root_rng;
     uint64_t row;
     double time_ns;              /* of the gaps, not scaled */
@@ -194,8 +194,7 @@ static int settle(struct pkv_remake *r, struct pkv_err *err)
     pkv_rng_init(&r->order_rng, r->config.seed, "order");
     pkv_rng_init(&r->root_rng, r->config.seed, "root");
     r->order = pkv_alloc(r->num_rows, sizeof *r->order, err);
-    r->root_rows = pkv_alloc((size_t)f->wanted_roots, sizeof *r->root_rows, err);
-    return r->order && r->root_rows ? 0 : -1;
+    return r->order ? 0 : -1;
 }
 
 struct pkv_remake *pkv_remake_create(struct pkv_trace *trace, const struct pkv_remake_config *config,
@@ -224,7 +223,7 @@ void pkv_remake_destroy(struct pkv_remake *r)
     pkv_id_map_free(&r->tenant_ids);
     pkv_free(r->rows);
     pkv_free(r->order);
-    pkv_free(r->root_rows);
+    pkv_id_map_free(&r->first_rows);
     pkv_free(r->spans);
     pkv_free(r->texts);
     pkv_free(r->names);
@@ -267,9 +266,7 @@ static uint64_t pick_root(struct pkv_remake *r, uint32_t root, uint32_t behind)
     if (behind != PREFIX_NONE)
         lot = pkv_scramble(pkv_mix(pkv_scramble(r->config.seed), behind));
     uint64_t made = high > low + 1 ? low + lot % (high - low) : low;
-    made = made < r->figures.wanted_roots ? made : r->figures.wanted_roots - 1;
-    r->figures.made_roots += ++r->root_rows[made] == 2;
-    return made;
+    return made < r->figures.wanted_roots ? made : r->figures.wanted_roots - 1;
 }
 
 /* The texts that the row shares, the first one last. */
@@ -332,6 +329,18 @@ static void add_shared(struct pkv_remake *r, const struct kept *row, size_t num_
     }
 }
 
+/* A text that was scaled to nothing begins no prompt; what is behind it then does. */
+static int count_first(struct pkv_remake *r, const struct pkv_content *content, struct pkv_err *err)
+{
+    if (content->num_prompt_spans == 0)
+        return 0;
+    uint64_t *rows = pkv_id_map_at(&r->first_rows, r->texts[0].number, err);
+    if (!rows)
+        return -1;
+    r->figures.made_roots += ++*rows == 2;
+    return 0;
+}
+
 static int make_prompt(struct pkv_remake *r, const struct kept *row, struct pkv_request_spec *out,
                        struct pkv_err *err)
 {
@@ -346,6 +355,8 @@ static int make_prompt(struct pkv_remake *r, const struct kept *row, struct pkv_
     out->num_prompt_tokens = made_tokens(r, row);
     uint32_t shared = shared_tokens(r, row), own = out->num_prompt_tokens - scaled(r, shared);
     add_shared(r, row, num_heads, content);
+    if (count_first(r, content, err) < 0)
+        return -1;
     if (own > 0)
         add_own(r, content, own);
     r->given = (struct pkv_trace_texts){r->texts, NULL, NULL};
