@@ -92,6 +92,23 @@ class Info(ProgramCase):
 
 
 class Convert(ProgramCase):
+    def test_hash_ids_are_told_where_there_are_some(self):
+        """From a format without prompts to one with hash ids, to native, and from hash ids to native."""
+        said = "a hash id stands for"
+        self.write("log.csv", LOG)
+        azure = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv")
+        self.assertNotIn(said, azure.stderr)
+        native = self.done("trace", "convert", "azure.csv", "--to", "native", "-o", "native.jsonl")
+        self.assertNotIn("hash_ids", self.read("native.jsonl").decode())
+        self.assertNotIn(said, native.stderr)
+        ids = self.done("trace", "convert", "native.jsonl", "--to", "mooncake", "--block-size", "32",
+                        "-o", "ids.jsonl")
+        self.assertIn(f"{said} 32 tokens: read it with --hash-block-size 32", ids.stderr)
+        back = self.done("trace", "convert", "ids.jsonl", "--hash-block-size", "32", "--to", "native",
+                         "-o", "back.jsonl")
+        self.assertIn("hash_ids", self.read("back.jsonl").decode())
+        self.assertIn(f"{said} 32 tokens: read it with --hash-block-size 32", back.stderr)
+
     def test_native(self):
         self.write("log.csv", LOG)
         result = self.done("trace", "convert", "log.csv", *TOLD, "--to", "native")

@@ -156,7 +156,7 @@ int pkv_trace_writer_row(struct pkv_trace_writer *writer, const struct pkv_reque
 int pkv_trace_writer_end(struct pkv_trace_writer *writer, struct pkv_err *err);
 /* [PKV_TRACE_LOSS_COUNT] rows */
 const uint64_t *pkv_trace_writer_losses(const struct pkv_trace_writer *writer);
-/* Tokens of a hash id of this format, written or to be read; 0 = it has none. */
+/* Tokens of a hash id in the rows written so far; 0 = they have none. */
 uint32_t pkv_trace_writer_block_size(const struct pkv_trace_writer *writer);
 
 /* Synthetic traffic. Each law draws from a stream of its own, named by the seed and what it is for,

@@ -80,9 +80,7 @@ const uint64_t *pkv_trace_writer_losses(const struct pkv_trace_writer *w)
 
 uint32_t pkv_trace_writer_block_size(const struct pkv_trace_writer *w)
 {
-    bool has_ids = w->encoder->content == PKV_WRITE_IDS ||
-                   w->encoder->content == PKV_WRITE_SEGMENTS;
-    return has_ids ? w->config.hash_block_size : 0;
+    return w->has_ids ? w->config.hash_block_size : 0;
 }
 
 void pkv_write_lose(struct pkv_trace_writer *w, enum pkv_trace_loss loss)

@@ -43,6 +43,7 @@ static void add_ids(struct pkv_trace_writer *w, const struct pkv_request_spec *s
     struct pkv_block_walk walk;
     uint64_t id;
     uint32_t tokens;
+    w->has_ids = true;
     pkv_text_add(t, ", \"hash_ids\": [");
     if (pkv_write_form_of(w, spec, texts) == PKV_FORM_IDS) {
         for (size_t i = 0; i < spec->content.num_prompt_spans; i++)

@@ -67,6 +67,7 @@ struct pkv_trace_writer {
     uint64_t num_rows;                        /* given to it, those left out included */
     uint64_t num_written;
     unsigned lost;                            /* bits: of the row at hand */
+    bool has_ids;                             /* a row was written with hash ids */
     uint64_t losses[PKV_TRACE_LOSS_COUNT];
     struct pkv_id_map map;                    /* bailian: last chat of a session + 1; token ids:
                                                * number of a text + 1 */
