@@ -26,7 +26,7 @@ import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
 COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "trace", "size", "policies",
-            "presets", "models", "gpus", "formats", "help")
+            "presets", "models", "gpus", "formats", "gen", "synth", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
              "--quiet")
 REPLAY_FLAGS = RUN_FLAGS + (
@@ -127,6 +127,17 @@ class Help(ProgramCase):
                 self.assertTrue(text.startswith(f"usage: pagedkv {command}"))
                 self.assertIn("examples:\n  pagedkv " + command, text)
                 self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_examples(self):
+        """What a help says about the shipped scenarios can be typed as it is, where these lie."""
+        os.symlink(os.path.join(SOURCE_ROOT, "scenarios"), self.path("scenarios"))
+        shown = {command: re.findall(r"^  pagedkv (.* scenarios/.*)$",
+                                     self.done(command, "--help").stdout, re.M) for command in COMMANDS}
+        for example in sum(shown.values(), []):
+            with self.subTest(example):
+                self.done(*example.split())
+        self.assertEqual([command for command in COMMANDS if shown[command]], ["run", "compare", "gen"])
+        self.assertEqual(len(self.read("thousand.jsonl").splitlines()), 1000)
 
     def test_flags(self):
         for command, flags in (("run", RUN_FLAGS), ("replay", REPLAY_FLAGS)):

@@ -87,7 +87,7 @@ const struct cli_command cli_gen = {
         "their prompts contain the former row (\"@prev\"). A closed loop is one session with as many "
         "rows at time 0: each later one follows whichever ends. When these come is for the replay to "
         "find out.",
-    .examples = "pagedkv gen scenarios/sample.yaml --set traffic.requests=1000 -o thousand.jsonl\n"
+    .examples = "pagedkv gen scenarios/short_and_long.yaml --set traffic.requests=1000 -o thousand.jsonl\n"
                 "pagedkv gen chat.yaml --seed 7 | gzip > chat.jsonl.gz\n",
     .arguments = {{"SCENARIO.yaml", "the scenario file", false}},
     .options = options,

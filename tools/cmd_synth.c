@@ -179,7 +179,7 @@ const struct cli_command cli_synth = {
         "Rows that follow others of their session have no time and are refused.",
     .examples = "pagedkv synth from conversation.jsonl -o double.jsonl --rate 2\n"
                 "pagedkv synth from agents.jsonl.gz -o wide.jsonl --roots 4 --prefix-length 0.5 "
-                "--requests 100000 --seed 7\n",
+                "--requests 100000\n",
     .arguments = {{"from", "the word from", false},
                   {"TRACE", "the trace to go by", false}},
     .options = options,
