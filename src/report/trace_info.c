@@ -3,7 +3,8 @@
  *
  * The pass is that of pkv_waste_measure(), which finds the peaks; here its source is looked at on
  * the way. Rows that follow others come when a replay lets them: they are left out of whatever is about
- * time, and so do not reach the other pass. Arrivals are counted in bins that double their width when the trace outgrows them.
+ * time, and so do not reach the other pass. Arrivals are counted in bins that double their width when the
+ * trace outgrows them.
  */
 #include <math.h>
 #include <stdlib.h>
