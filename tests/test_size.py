@@ -545,9 +545,72 @@ class Logs(SizeCase):
         """Counts are held against each other: 127,626 blocks x 16 tokens."""
         self.write("log", "# GPU blocks: 127626\nGPU KV cache size: 2,042,016 tokens\n"
                           "Maximum concurrency for 2,048 tokens per request: 997.08x\n")
-        text = self.done("size", "--log", "log").stdout
+        result = self.call("size", "--log", "log")
+        text = result.stdout
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("the log does not say enough to tell", text)
         self.assertIn("not known", text)
         self.assertIn("num_gpu_blocks: 127626", text)
+
+    def verdicts(self, *arguments):
+        """The verdict with its exit status, and that of each check."""
+        result = self.call("size", *arguments, "--log", "log", "--json")
+        got = json.loads(result.stdout)
+        self.assertEqual(result.returncode, 0 if got["verdict"] == "agrees" else 1)
+        self.assertEqual(got["agrees"], got["verdict"] == "agrees")
+        return got["verdict"], {c["check"]: c["verdict"] for c in got["checks"]}
+
+    def test_cannot_tell(self):
+        """Any model has 131,072 tokens in blocks; the bytes of these tell one from another."""
+        counts = ("GPU KV cache size: 131,072 tokens\n"
+                  "Maximum concurrency for 131,072 tokens per request: 1.00x\n")
+        models = ("llama-3.1-70b", "llama-3.1-8b", "gemma-3-27b")
+        self.write("log", counts)
+        for model in models:
+            self.assertEqual(self.verdicts(model)[0], "cannot_tell", model)
+            self.assertIn("the log does not say enough to tell",
+                          self.call("size", model, "--log", "log").stdout)
+        for memory in ("Available KV cache memory: 40.00 GiB\n", "kv_cache_memory_bytes=42949672960,\n"):
+            self.write("log", memory + counts)
+            self.assertEqual([self.verdicts(model)[0] for model in models],
+                             ["agrees", "differs", "differs"], memory)
+            self.write("log", memory)
+            self.assertEqual(self.verdicts(models[0]), ("cannot_tell", {}))
+        self.write("log", "# GPU blocks: 8192, # CPU blocks: 2048\n")
+        self.assertEqual(self.verdicts(models[0])[0], "cannot_tell")
+
+    def test_other_tokens(self):
+        """40 GiB / 5 MiB = 8,192 blocks of 16; what is printed of twice as many is not of it."""
+        self.write("log", "Available KV cache memory: 40.00 GiB\nGPU KV cache size: 262,144 tokens\n"
+                          "Maximum concurrency for 131,072 tokens per request: 2.00x\n")
+        self.assertEqual(self.verdicts("llama-3.1-70b"), ("differs", {
+            "blocks": "differs", "tokens": "differs", "concurrency_hundredths": "differs"}))
+        text = " ".join(self.call("size", "llama-3.1-70b", "--log", "log").stdout.split())
+        self.assertIn("differs: 262,144 tokens; computed 131,040 to 131,088", text)
+
+    def test_fewer_blocks(self):
+        """At TP 2 a block takes half: 16,384 would fit. A rank with less has to be heard of."""
+        memory = "Available KV cache memory: {} GiB\n"
+        tokens = "GPU KV cache size: 131,072 tokens\n"
+        self.write("log", memory.format("40.00") + tokens)
+        self.assertEqual(self.verdicts("llama-3.1-70b", "--tp", "2")[0], "differs")
+        self.assertEqual(self.verdicts("llama-3.1-70b", "--tp", "2", "--ranks-differ"),
+                         ("agrees", {"blocks": "smallest_rank", "tokens": "smallest_rank"}))
+        self.write("log", memory.format("40.00") + memory.format("39.00") + tokens)
+        self.assertEqual(self.verdicts("llama-3.1-70b", "--tp", "2")[0], "differs")
+        self.assertEqual(self.verdicts("llama-3.1-70b", "--tp", "4")[0], "agrees")
+        self.write("log", memory.format("40.00") * 2 + tokens)
+        self.assertEqual(self.verdicts("llama-3.1-70b", "--tp", "4")[0], "differs")
+
+    def test_alone(self):
+        """A question of another pool is not answered from a log."""
+        self.write("log", "Available KV cache memory: 40.00 GiB\nGPU KV cache size: 131,072 tokens\n")
+        for option, value in (("--kv-budget", "1GiB"), ("--num-gpu-blocks", "9"), ("--gpu", "h100"),
+                              ("--utilisation", "0.9"), ("--prompt", "9"), ("--lengths", "9"),
+                              ("--max-model-len", "9")):
+            self.wrong("llama-3.1-70b", "--log", "log", option, value,
+                       says=f"--log and {option} exclude each other")
+        self.wrong("llama-3.1-70b", "--ranks-differ", says="goes with --log")
 
     def test_no_log(self):
         self.write("log", "hello\n")

@@ -31,7 +31,8 @@ NAMES = {
 MORE = {
     "A15": ["--kv-dtype", "fp8"], "A16": ["--draft-layers", "1"], "A17a": ["--tp", "2"],
     "A17b": ["--tp", "2"], "B1": ["--tp", "2", "--no-prefix-cache", "--state-dtype", "bf16"],
-    "B5": ["--tp", "2", "--kv-dtype", "fp8"], "B6": ["--kv-dtype", "fp8"], "C1": ["--tp", "4"],
+    "B5": ["--tp", "2", "--kv-dtype", "fp8"], "B6": ["--kv-dtype", "fp8"],
+    "C1": ["--tp", "4", "--ranks-differ"],
     "A18": ["--layers", "78", "--latent", "512,64", "--indexer", "128", "--indexer-layers", "21",
             "--draft-layers", "1", "--kv-dtype", "fp8_ds_mla", "--tp", "4", "--dcp", "4",
             "--block-size", "64"],
@@ -209,10 +210,12 @@ class Sizing(ProgramCase):
                 self.write("log", engine_log(log["printed"], log["engine"]))
                 model = [NAMES[name]] if name in NAMES else []
                 result = self.call("size", *model, "--log", "log", "--json", *MORE.get(name, []))
-                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 got = json.loads(result.stdout)
                 want = log["recomputed"]
-                self.assertTrue(got["agrees"])
+                says = "cannot_tell" if log["strength"].startswith("identity only") else "agrees"
+                self.assertEqual(got["verdict"], says)
+                self.assertEqual(result.returncode, 0 if says == "agrees" else 1)
+                self.assertEqual(got["agrees"], says == "agrees")
                 self.assertEqual(got["num_gpu_blocks"], want["num_blocks"] if name != "A24"
                                  else log["hybrid_form"]["blocks_candidates"][0])
                 if name != "A5" and name != "A24":
@@ -220,7 +223,7 @@ class Sizing(ProgramCase):
                 verdicts = {c["check"]: c["verdict"] for c in got["checks"]}
                 wanted = dict.fromkeys(verdicts, "agrees")
                 if name == "C1":
-                    wanted["blocks"] = "smallest_rank"
+                    wanted["blocks"] = wanted["tokens"] = "smallest_rank"
                 self.assertEqual(verdicts, wanted)
                 self.assertGreater(len(verdicts), 0)
                 if "blocks_range_from_printed_gib" in want and name != "A24" and \
@@ -233,10 +236,14 @@ class Sizing(ProgramCase):
     def test_smallest_rank_in_words(self):
         log = next(log for log in facts("vllm_logs.json") if log["id"] == "C1")
         self.write("log", engine_log(log["printed"], log["engine"]))
-        text = " ".join(self.done("size", NAMES["C1"], "--log", "log", "--tp", "4").stdout.split())
+        text = " ".join(self.done("size", NAMES["C1"], "--log", "log", "--tp", "4",
+                                  "--ranks-differ").stdout.split())
         self.assertIn("11,180 blocks", text)
         self.assertIn("8,609,136,640 B (8.017 GiB)", text)
         self.assertIn("the smallest rank rules", text)
+        result = self.call("size", NAMES["C1"], "--log", "log", "--tp", "4")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("say --ranks-differ", " ".join(result.stdout.split()))
 
     def test_fits_every_rank(self):
         """Models, TP, PP and memories at random: no rank holds more than it has."""

@@ -67,6 +67,8 @@ static const struct cli_option options[] = {
     COUNT("indexer", "none", indexer, "values of a sparse indexer's key beside a latent cache"),
     COUNT("indexer-layers", "all", indexer_layers, "layers that have an indexer, the last ones"),
     WORD("log", "FILE", NULL, log, "hold the start-up log of vLLM or SGLang against the model"),
+    SWITCH("ranks-differ", ranks_differ,
+           "another rank has less memory than the log prints, so fewer blocks agree as well"),
     SWITCH("json", json, "print JSON"),
 };
 
@@ -86,14 +88,16 @@ static enum cli_exit hold_log(const struct size_options *o, const char *word)
     struct pkv_kv_model model;
     struct pkv_kv_config config;
     struct pkv_err err = {0};
-    bool known, agrees = true;
-    if (pkv_startup_log_read(o->log, &log, &err) < 0 ||
+    enum pkv_log_answer says = PKV_LOG_AGREES;
+    bool known;
+    if (size_check_log(o, &err) < 0 || pkv_startup_log_read(o->log, &log, &err) < 0 ||
         size_read_model(o, word, &log, &model, &known, &err) < 0 ||
         (known && size_read_config(o, &model, &log, &config, &err) < 0))
         return cli_report(&err);
+    log.ranks_differ = o->ranks_differ;
     enum cli_exit status = print(pkv_size_log(&log, known ? &model : NULL, known ? &config : NULL,
-                                              &style, o->json, &agrees, &err), &err);
-    return status == CLI_DONE && !agrees ? CLI_DIFFERS : status;
+                                              &style, o->json, &says, &err), &err);
+    return status == CLI_DONE && says != PKV_LOG_AGREES ? CLI_DIFFERS : status;
 }
 
 static enum cli_exit answer(const struct size_options *o, const char *word)
@@ -104,7 +108,7 @@ static enum cli_exit answer(const struct size_options *o, const char *word)
     struct size_pools pools;
     struct pkv_err err = {0};
     bool known;
-    if (size_read_model(o, word, NULL, &question.model, &known, &err) < 0 ||
+    if (size_check_log(o, &err) < 0 || size_read_model(o, word, NULL, &question.model, &known, &err) < 0 ||
         size_read_config(o, &question.model, NULL, &question.config, &err) < 0 ||
         size_read_pools(o, &question.model, &question.config, &pools, &budget, &err) < 0 ||
         size_read_lengths(o, &question, &err) < 0)
@@ -142,8 +146,10 @@ const struct cli_command cli_size = {
         "budget of a GPU's memory every term is printed and estimates are marked; activation is not "
         "predicted.\n\n"
         "--log reads what the engine printed at its start, says whether its blocks, tokens and "
-        "concurrency are those of the model, and ends with the kv: part of a scenario; a log that "
-        "does not agree is exit status 1.",
+        "concurrency are those of the model, and ends with the kv: part of a scenario. A log that "
+        "does not agree is exit status 1, and so is one that does not say enough to tell, as without "
+        "the memory of the pool any model has such tokens. Fewer blocks than the memory holds differ, "
+        "unless ranks printed different memory and not all did, or --ranks-differ says so.",
     .examples = "pagedkv size llama-3.1-70b --kv-budget 40GiB --prompt 4096 --output 1024\n"
                 "pagedkv size config.json --kv-dtype fp8 --tp 8 --json\n"
                 "pagedkv size llama-3.1-8b --gpu h100 --utilisation 0.9 --activation 5GiB\n"

@@ -182,7 +182,8 @@ static const struct man_fact size_log[] = {
     {"tokens, token_rule", "as printed, and by which rule, old or new"},
     {"checks", "check (blocks, tokens, concurrency_hundredths, cpu_blocks), printed, lowest and highest "
                "as computed, verdict (agrees, smallest_rank, differs)"},
-    {"agrees", "did no check differ?"},
+    {"agrees", "did no check differ, and is there memory to tell the model by?"},
+    {"verdict", "agrees, differs or cannot_tell, which is a log without such memory"},
     {"scenario", "the kv: part of a scenario with this pool, as YAML"},
 };
 

@@ -369,6 +369,28 @@ int size_read_pools(const struct size_options *o, const struct pkv_kv_model *mod
     return pkv_kv_budget_pool(&out_budget->terms, &out->bytes[0], err);
 }
 
+int size_check_log(const struct size_options *o, struct pkv_err *err)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {
+        {"--kv-budget", o->kv_budget != NULL}, {"--num-gpu-blocks", o->num_gpu_blocks > 0},
+        {"--gpu", o->gpu != NULL}, {"--utilisation", o->utilisation != NULL},
+        {"--weights", o->weights != NULL}, {"--activation", o->activation != NULL},
+        {"--other", o->other != NULL}, {"--graphs", o->graphs != NULL},
+        {"--prompt", o->prompt > 0}, {"--output", o->output > 0}, {"--lengths", o->lengths != NULL},
+        {"--max-model-len", o->max_model_len > 0},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (o->log != NULL && others[i].given)
+            return pkv_fail(err, PKV_ERR_INPUT, "--log and %s exclude each other: the log says how large "
+                            "the pool and its requests are", others[i].name);
+    if (o->ranks_differ && o->log == NULL)
+        return pkv_fail(err, PKV_ERR_INPUT, "--ranks-differ goes with --log");
+    return 0;
+}
+
 int size_read_lengths(const struct size_options *o, struct pkv_size_question *out,
                       struct pkv_err *err)
 {

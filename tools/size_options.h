@@ -19,7 +19,7 @@ struct size_options {
     uint64_t num_gpu_blocks, block_size, tp, pp, dcp, draft_layers, speculative_tokens;
     uint64_t max_model_len, max_num_batched_tokens, prompt, output;
     uint64_t layers, heads, kv_heads, head_dim, head_dim_v, window, indexer, indexer_layers;
-    bool mtp, async_scheduling, no_prefix_cache, no_hybrid_manager, json;
+    bool mtp, async_scheduling, no_prefix_cache, no_hybrid_manager, ranks_differ, json;
 };
 
 struct size_pools {
@@ -40,6 +40,8 @@ int size_read_config(const struct size_options *o, const struct pkv_kv_model *mo
 int size_read_pools(const struct size_options *o, const struct pkv_kv_model *model,
                     const struct pkv_kv_config *config, struct size_pools *out,
                     struct pkv_size_budget *out_budget, struct pkv_err *err);
+/* What says which pool or length is asked for has no place beside a log. */
+int size_check_log(const struct size_options *o, struct pkv_err *err);
 int size_read_lengths(const struct size_options *o, struct pkv_size_question *out,
                       struct pkv_err *err);
 

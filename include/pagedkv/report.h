@@ -308,15 +308,17 @@ char *pkv_size_text(const struct pkv_size_question *question, const struct pkv_r
 char *pkv_size_json(const struct pkv_size_question *question, struct pkv_err *err);
 
 /* A start-up log against a model: are its blocks what its memory holds, its tokens what its blocks
- * hold, its concurrency and its swap space so, too? Where there are several ranks, fewer blocks than
- * the printed memory holds are right as well: another rank had less. model NULL = blocks, tokens and
- * concurrency are held against each other only, all layers being of full attention. The text ends
+ * hold, its concurrency and its swap space so, too? Where some rank is known to have less memory than
+ * is printed (of different memories not all are printed, or log->ranks_differ), fewer blocks than the
+ * printed memory holds are right as well. A log tells a model only by the memory of the pool with
+ * blocks, tokens or, beside exact bytes, a concurrency: without these figures are held against each
+ * other only, and so they are when model is NULL, all layers being of full attention. The text ends
  * with the kv: part of a scenario that has this pool.
- *   config       as the log and the user have it; NULL without a model
- *   out_agrees   did every figure that can be held against another one agree? */
+ *   config       as the log and the user have it; NULL without a model */
+enum pkv_log_answer { PKV_LOG_AGREES, PKV_LOG_DIFFERS, PKV_LOG_CANNOT_TELL };
 char *pkv_size_log(const struct pkv_startup_log *log, const struct pkv_kv_model *model,
                    const struct pkv_kv_config *config, const struct pkv_report_style *style,
-                   bool json, bool *out_agrees, struct pkv_err *err);
+                   bool json, enum pkv_log_answer *out_answer, struct pkv_err *err);
 
 #ifdef __cplusplus
 }

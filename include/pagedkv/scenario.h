@@ -158,6 +158,7 @@ struct pkv_startup_log {
     uint32_t tp, pp, dcp, num_speculative_tokens;
     uint64_t max_num_batched_tokens;
     bool prefix_cache_off, async_scheduling;
+    bool ranks_differ;               /* set by the caller: a rank has less memory than is printed */
 };
 /* path "-" = standard input. errors: PKV_ERR_INPUT also when nothing in it says how large the pool
  * is. */

@@ -3,7 +3,8 @@
  *
  * Memory is printed to 0.01 GiB, so it stands for a range of block counts; tokens stand for one
  * count, or under the old rule for as many as there are groups. Of these the first is taken that is
- * in the range and has the printed concurrency.
+ * in the range and has the printed concurrency. As blocks and tokens are made of each other here,
+ * they tell a model only where memory is printed beside them.
  */
 #include "report/size_private.h"
 
@@ -31,6 +32,7 @@ struct log_view {
     const char *rule;                    /* by which the tokens were printed */
     struct log_check checks[MAX_CHECKS];
     size_t num_checks;
+    enum pkv_log_answer answer;
 };
 
 static void find_range(struct log_view *v)
@@ -129,6 +131,17 @@ static void find_blocks(struct log_view *v)
     }
 }
 
+/* Ranks printed different memory, and not all of them printed theirs; or the user says so. */
+static bool may_be_less(const struct log_view *v)
+{
+    const struct pkv_startup_log *log = v->log;
+    uint64_t ranks = (uint64_t)v->plan.config.tp * v->plan.num_stages;
+    bool differ = log->ranks_differ;
+    for (uint32_t i = 1; i < log->num_memories && log->num_memories < ranks; i++)
+        differ |= log->memories[i] != log->memories[0];
+    return differ;
+}
+
 static void add_check(struct log_view *v, const char *name, uint64_t printed, uint64_t low,
                       uint64_t high, bool may_be_less)
 {
@@ -139,14 +152,29 @@ static void add_check(struct log_view *v, const char *name, uint64_t printed, ui
                         : may_be_less && printed < low ? LOG_SMALLEST_RANK : LOG_DIFFERS};
 }
 
-static void check_tokens(struct log_view *v)
+/* What depends on blocks has to be that of the log's own blocks, and within that of its memory. */
+static void check_derived(struct log_view *v, const char *name, uint64_t printed,
+                          uint64_t (*of)(const struct log_view *, uint64_t num_blocks))
+{
+    uint64_t own = of(v, v->num_blocks);
+    if (own == printed && v->has_range)
+        add_check(v, name, printed, of(v, v->low), of(v, v->high), may_be_less(v));
+    else
+        add_check(v, name, printed, own, own, false);
+}
+
+static uint64_t tokens_of(const struct log_view *v, uint64_t num_blocks)
 {
     const struct pkv_startup_log *log = v->log;
     uint64_t length = log->concurrency_len > 0 ? log->concurrency_len : log->max_model_len;
-    uint64_t tokens = pkv_kv_tokens_old_rule(&v->plan, v->num_blocks);
-    if (tokens != log->tokens && length > 0)
-        tokens = pkv_kv_tokens_new_rule(&v->plan, v->num_blocks, length);
-    add_check(v, "tokens", log->tokens, tokens, tokens, false);
+    if (is_old_rule(v, v->num_blocks) || length == 0)
+        return pkv_kv_tokens_old_rule(&v->plan, num_blocks);
+    return pkv_kv_tokens_new_rule(&v->plan, num_blocks, length);
+}
+
+static uint64_t concurrency_of(const struct log_view *v, uint64_t num_blocks)
+{
+    return size_hundredths(num_blocks, blocks_per_request(v, v->log->concurrency_len));
 }
 
 /* The swap space was given in whole GiB, 4 if nobody said. */
@@ -165,18 +193,19 @@ static void check_cpu_blocks(struct log_view *v)
 static void check_all(struct log_view *v)
 {
     const struct pkv_startup_log *log = v->log;
-    bool many = v->plan.config.tp > 1 || v->plan.num_stages > 1 || log->num_memories > 1;
-    if (v->has_range && v->num_blocks > 0)
-        add_check(v, "blocks", v->num_blocks, v->low, v->high, many);
+    bool of_memory = v->has_range && log->memory_bytes > 0 && log->num_gpu_blocks == 0;
+    if (v->has_range && v->num_blocks > 0 && !of_memory)
+        add_check(v, "blocks", v->num_blocks, v->low, v->high, may_be_less(v));
     if (log->tokens > 0 && v->num_blocks > 0)
-        check_tokens(v);
-    if (log->concurrency_len > 0 && v->num_blocks > 0) {
-        uint64_t need = blocks_per_request(v, log->concurrency_len);
-        uint64_t ratio = size_hundredths(v->num_blocks, need);
-        add_check(v, "concurrency_hundredths", log->concurrency_hundredths, ratio, ratio, false);
-    }
+        check_derived(v, "tokens", log->tokens, tokens_of);
+    if (log->concurrency_len > 0 && v->num_blocks > 0)
+        check_derived(v, "concurrency_hundredths", log->concurrency_hundredths, concurrency_of);
+    v->answer = v->has_range && v->num_checks > 0 ? PKV_LOG_AGREES : PKV_LOG_CANNOT_TELL;
     if (log->num_cpu_blocks > 0 && v->block_bytes > 0)
         check_cpu_blocks(v);
+    for (size_t i = 0; i < v->num_checks; i++)
+        if (v->checks[i].verdict == LOG_DIFFERS)
+            v->answer = PKV_LOG_DIFFERS;
 }
 
 /* Nothing is known of the model: one value a token, which is enough for counts of blocks. */
@@ -294,7 +323,7 @@ static void add_check_text(struct pkv_text *t, const struct log_view *v, const s
     }
     if (strcmp(c->name, "tokens") == 0 && v->rule)
         pkv_text_fmt(t, " by the %s rule", v->rule);
-    if (c->verdict == LOG_SMALLEST_RANK) {
+    if (c->verdict == LOG_SMALLEST_RANK && strcmp(c->name, "blocks") == 0) {
         unsigned __int128 bytes = (unsigned __int128)c->printed * v->block_bytes;
         pkv_text_add(t, ". They take ");
         add_bytes(t, bytes < UINT64_MAX ? (uint64_t)bytes : UINT64_MAX);
@@ -303,14 +332,34 @@ static void add_check_text(struct pkv_text *t, const struct log_view *v, const s
     }
 }
 
-static int write_text(struct page *p, const struct log_view *v, bool agrees, struct pkv_err *err)
+static void add_verdict(struct page *p, const struct log_view *v)
+{
+    static const char *const words[] = {
+        [PKV_LOG_AGREES] = "the log agrees with the model",
+        [PKV_LOG_DIFFERS] = "the log does not agree with the model",
+        [PKV_LOG_CANNOT_TELL] = "the log does not say enough to tell"};
+    page_item(p, "verdict", words[v->answer]);
+    if (v->answer == PKV_LOG_CANNOT_TELL)
+        page_item(p, "", !v->model ? "no model is known to hold it against"
+                                   : "it takes the memory of the pool, and blocks, tokens or, beside "
+                                     "exact bytes, a concurrency");
+    for (size_t i = 0; i < v->num_checks; i++) {
+        const struct log_check *c = &v->checks[i];
+        if (strcmp(c->name, "blocks") == 0 && c->verdict == LOG_DIFFERS && c->printed < c->low &&
+            v->plan.config.tp * v->plan.num_stages > 1)
+            page_item(p, "", "if another rank has less memory than is printed, say --ranks-differ");
+    }
+}
+
+static int write_text(struct page *p, const struct log_view *v, struct pkv_err *err)
 {
     struct pkv_text t = {0};
     int result;
     add_printed(p, &t, v);
     if (v->model) {
-        pkv_text_fmt(&t, "%s: a block of %u tokens takes ", v->model->name,
-                     v->plan.config.block_size);
+        pkv_text_fmt(&t, "%s: a block of ", v->model->name);
+        add_counted(&t, v->plan.config.block_size, "token");
+        pkv_text_add(&t, " takes ");
         add_bytes(&t, v->block_bytes);
         put_item(p, "model", &t);
     } else {
@@ -320,18 +369,17 @@ static int write_text(struct page *p, const struct log_view *v, bool agrees, str
         add_check_text(&t, v, &v->checks[i]);
         put_item(p, i == 0 ? "checks" : "", &t);
     }
-    page_item(p, "verdict", v->num_checks == 0 ? "nothing to hold against each other"
-                            : agrees ? "the log agrees with the model"
-                                     : "the log does not agree with the model");
+    add_verdict(p, v);
     pkv_text_add(&p->text, "\n");
     pkv_text_free(&t);
     result = add_kv_part(&p->text, v, err);
     return result;
 }
 
-static int write_json(struct pkv_text *t, const struct log_view *v, bool agrees,
-                      struct pkv_err *err)
+static int write_json(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
 {
+    static const char *const words[] = {[PKV_LOG_AGREES] = "agrees", [PKV_LOG_DIFFERS] = "differs",
+                                        [PKV_LOG_CANNOT_TELL] = "cannot_tell"};
     struct pkv_text part = {0};
     pkv_text_add(t, "{\n  \"schema\": 1,\n  \"model\": ");
     pkv_text_json(t, v->model ? v->model->name : v->log->model);
@@ -353,8 +401,9 @@ static int write_json(struct pkv_text *t, const struct log_view *v, bool agrees,
                      ", \"highest\": %" PRIu64 ", \"verdict\": \"%s\"}", i > 0 ? ",\n" : "\n",
                      c->name, c->printed, c->low, c->high, verdicts[c->verdict]);
     }
-    pkv_text_fmt(t, "%s],\n  \"agrees\": %s,\n  \"scenario\": ", v->num_checks > 0 ? "\n  " : "",
-                 agrees ? "true" : "false");
+    pkv_text_fmt(t, "%s],\n  \"agrees\": %s,\n  \"verdict\": \"%s\",\n  \"scenario\": ",
+                 v->num_checks > 0 ? "\n  " : "", v->answer == PKV_LOG_AGREES ? "true" : "false",
+                 words[v->answer]);
     if (add_kv_part(&part, v, err) < 0) {
         pkv_text_free(&part);
         return -1;
@@ -368,17 +417,14 @@ static int write_json(struct pkv_text *t, const struct log_view *v, bool agrees,
 
 char *pkv_size_log(const struct pkv_startup_log *log, const struct pkv_kv_model *model,
                    const struct pkv_kv_config *config, const struct pkv_report_style *style,
-                   bool json, bool *out_agrees, struct pkv_err *err)
+                   bool json, enum pkv_log_answer *out_answer, struct pkv_err *err)
 {
     struct log_view v = {.log = log, .model = model};
     struct page p = {.style = style};
     if (make_view(&v, config, err) < 0)
         return NULL;
-    *out_agrees = true;
-    for (size_t i = 0; i < v.num_checks; i++)
-        *out_agrees &= v.checks[i].verdict != LOG_DIFFERS;
-    if (json ? write_json(&p.text, &v, *out_agrees, err) < 0
-             : write_text(&p, &v, *out_agrees, err) < 0) {
+    *out_answer = v.answer;
+    if (json ? write_json(&p.text, &v, err) < 0 : write_text(&p, &v, err) < 0) {
         pkv_text_free(&p.text);
         return NULL;
     }
