@@ -224,7 +224,7 @@ class Ranks(SizeCase):
         # 79 latent layers and 22 indexers: 64 tokens x 4 ranks of context.
         got = self.size("--layers", "78", "--latent", "512,64", "--indexer", "128",
                         "--indexer-layers", "21", "--draft-layers", "1", "--kv-dtype", "fp8_ds_mla",
-                        "--tp", "4", "--dcp", "4", "--block-size", "64", "--kv-budget", "1810000000",
+                        "--tp", "4", "--dcp", "4", "--block-size", "64", "--kv-budget", "1810000000B",
                         "--max-model-len", "131072")
         self.assertEqual(got["position_bytes"], 79 * 656 + 22 * 132)
         self.assertEqual((got["num_gpu_blocks"], got["tokens_old_rule"],
@@ -252,13 +252,13 @@ class Budgets(SizeCase):
     def test_pool_of_a_log(self):
         """The same log to the byte: 7,162 blocks, 973,760 tokens, 14.77."""
         got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--no-prefix-cache", "--kv-budget",
-                        "47878721024")
+                        "47878721024B")
         self.assertEqual((got["num_gpu_blocks"], got["tokens_old_rule"],
                           got["max_concurrency_hundredths"]), (7162, 973760, 1477))
 
     def test_new_rule(self):
         for length, tokens, ratio in ((32768, 78433, 239), (65536, 116025, 177), (131072, 152592, 116)):
-            got = self.size("gemma-4-26b-a4b", "--kv-budget", "4563402752", "--max-model-len",
+            got = self.size("gemma-4-26b-a4b", "--kv-budget", "4563402752B", "--max-model-len",
                             str(length), "--max-num-batched-tokens", "2496", "--async-scheduling")
             self.assertEqual((got["num_gpu_blocks"], got["tokens_new_rule"],
                               got["max_concurrency_hundredths"]), (6963, tokens, ratio))
@@ -266,11 +266,11 @@ class Budgets(SizeCase):
     def test_longest(self):
         """What does not fit is named, in bytes, with the length that does."""
         got = self.size("qwen3-30b-a3b", "--kv-dtype", "fp8", "--max-model-len", "221000",
-                        "--kv-budget", str(7630 * 786432))
+                        "--kv-budget", f"{7630 * 786432}B")
         self.assertEqual((got["max_model_len_fits"], got["longest_request_tokens"],
                           got["max_model_len_request_bytes"]), (False, 122080, 13813 * 786432))
         got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--no-prefix-cache", "--kv-budget",
-                        str(100 * 6684672))
+                        f"{100 * 6684672}B")
         self.assertEqual(got["longest_request_tokens"], (100 - 3) * 544)
 
     def test_exclusive(self):
@@ -283,11 +283,59 @@ class Budgets(SizeCase):
         self.wrong("llama-3.1-8b", "--kv-budget", "1GB,x", says="--kv-budget: 'x'")
         self.wrong(says="which model")
         self.wrong("llama-9", says="llama-9.*pagedkv models")
+        self.wrong("llama-3.1-8b", "--kv-budget", "40", says="'40' has no unit, like 40GB or 40B")
+        self.wrong("llama-3.1-8b", "--kv-budget", "40GiB,40", says="'40' has no unit")
+        for option in ("--weights", "--activation", "--other", "--graphs"):
+            self.wrong("llama-3.1-8b", "--gpu", "h100", option, "5", says=f"{option}: '5' has no unit")
+        self.wrong("llama-3.1-8b", "--gpu", "80", says="--gpu: '80' has no unit")
+        for pool, says in (("1MiB", "holds none"), ("3MiB", "holds one, which is the null block")):
+            self.wrong("llama-3.1-8b", "--kv-budget", pool, says="nothing fits: .*" + says)
+
+    def test_nearest(self):
+        """One letter off, in a name or an id; and nothing where nothing is near."""
+        for word, near in (("lama-3.1-8b", "llama-3.1-8b"), ("Qwen/Qwen3-14C", "qwen3-14b"),
+                           ("gema-3-27b", "gemma-3-27b")):
+            self.wrong(word, says=f"the nearest is '{near}'")
+        for word in ("xyzzyx", "owner/xyzzyx"):
+            self.wrong(word, says=f"'{word}' is neither a known model .* nor a file$")
+        for word, near in (("h10", "H100"), ("l40ss", "L40S"), ("mi300", "MI300X")):
+            self.wrong("llama-3.1-8b", "--gpu", word, says=f"--gpu: .*the nearest is '{near}'")
+        self.small()
+        result = self.call("replay", "trace.jsonl", "--kv-budget", "1GiB", "--model", "lama-3.1-8b")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("the nearest is 'llama-3.1-8b'", result.stderr)
+        self.write("s.yaml", "kv: {budget: 1GiB, model: llama-3.1-8b}\n"
+                             "traffic: {requests: 4, prompt_tokens: 5, output_tokens: 5}\n")
+        result = self.call("compare", "s.yaml", "--vary", "kv.model=llama-3.1-8b,lama-3.1-70b")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("the nearest is 'llama-3.1-70b'", result.stderr)
+        result = self.call("trace", "convert", "trace.jsonl", "--to", "azzure", "-o", self.path("x"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("the nearest is 'azure'", result.stderr)
         got = self.size("llama-3.1-8b", "--num-gpu-blocks", "100", "--pp", "2")
         self.assertEqual((got["num_gpu_blocks"], got["num_blocks"]), (100, 99))
 
+    def test_over_the_models_limit(self):
+        """131,072 positions are llama's greatest length, of prompt and output together."""
+        for prompt, output, limit in ((200000, 0, "200,000"), (131072, 1, "131,073"), (131071, 1, "")):
+            more = ["--output", str(output)] if output else []
+            text = " ".join(self.done("size", "llama-3.1-70b", "--kv-budget", "40GiB", "--prompt",
+                                      str(prompt), *more).stdout.split())
+            said = f"prompt and output are {limit} tokens, and max_model_len is 131,072"
+            self.assertEqual(said in text, limit != "")
+            self.assertEqual("max_model_len is" in text, limit != "")
+
+    def test_one_of_a_kind(self):
+        """One is not many."""
+        text = " ".join(self.done("size", "--layers", "1", "--kv-heads", "1", "--head-dim", "64",
+                                  "--block-size", "1", "--kv-budget", "1GiB").stdout.split())
+        self.assertIn("1 layer: 1 full (1 KV head of 64)", text)
+        self.assertIn("a block 1 token;", text)
+        self.wrong("llama-3.1-8b", "--kv-budget", "1GB,1GB", says="2 sizes of memory for 1 stage of 1 rank;")
+        self.wrong("llama-3.1-8b", "--pp", "2", "--pp-layers", "32", says="1 stage, and --pp says 2")
+
     def test_large_numbers(self):
-        got = self.size("llama-3.1-8b", "--kv-budget", str(2**64 - 1), "--lengths", str(2**40))
+        got = self.size("llama-3.1-8b", "--kv-budget", f"{2**64 - 1}B", "--lengths", str(2**40))
         self.assertEqual(got["num_gpu_blocks"], (2**64 - 1) // (2 * MIB))
         self.assertEqual(got["lengths"][0]["payload_bytes"], 131072 << 40)
 
@@ -434,6 +482,19 @@ class Configs(SizeCase):
                     "hybrid_override_pattern": "M-M*-", "mamba_num_heads": 128, "mamba_head_dim": 64,
                     "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4}, 4096,
                    state_sequence_bytes=2 * ((8192 + 2 * 8 * 128) * 3 + 8192 * 128) * 2)
+
+    def test_assumed_heads(self):
+        """Without the key a class has one KV head a query head, or its own number, and that is said."""
+        said = "num_key_value_heads is not in the config: taken as "
+        gemma = {**GEMMA_2, "model_type": "gemma3_text"}
+        for config, note in ((LLAMA_70B, said + "num_attention_heads (64)"),
+                             (gemma, said + "its class has it (4)")):
+            self.config(config)
+            self.assertNotIn(said, self.done("size", "config.json").stdout)
+            self.config(without(config, "num_key_value_heads"))
+            self.assertIn(note, " ".join(self.done("size", "config.json").stdout.split()))
+        self.config({"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768})
+        self.assertNotIn(said, self.done("size", "config.json").stdout)
 
     def test_length(self):
         self.config({**LLAMA_70B, "max_position_embeddings": 8192, "model_max_length": 131072})
@@ -635,6 +696,19 @@ class Scenarios(SizeCase):
             self.done("run", "s.yaml", "-q", "-o", "out", "--set", f"{key}={value}")
             self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], blocks, key)
 
+    def test_blocks_over_a_budget(self):
+        """What is said last wins, and what is kept says nothing of the budget any more."""
+        self.write("s.yaml", "kv: {budget: 1GiB, model: llama-3.1-8b}\n" + self.TRAFFIC)
+        text = self.done("run", "s.yaml", "-o", "out", "--set", "kv.num_blocks=100").stdout
+        self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 101)
+        kept = self.read("out", "scenario.yaml").decode()
+        self.assertIn("num_blocks: 100\n", kept)
+        self.assertNotIn("budget:", kept)
+        self.assertNotIn("1 GiB", text)
+        result = self.call("run", "s.yaml", "--set", "kv.num_blocks=100", "--set", "kv.budget=1GiB")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("exclude each other", result.stderr)
+
     def test_replay(self):
         self.small()
         self.done("replay", "trace.jsonl", "--kv-budget", "1GiB", "--model", "llama-3.1-8b",
@@ -678,10 +752,17 @@ class Scenarios(SizeCase):
         for kv, says in (
                 ("{budget: 1GiB}", r"^s\.yaml:1:14: kv\.budget.*kv\.model"),
                 ("{num_blocks: 9, budget: 1GiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: .*exclude"),
+                ("{budget: 1GiB, model: llama-3.1-8b, pp: 2, pp_layers: [32]}", "1 stage, and kv.pp is 2"),
                 ("{num_blocks: 9, dtype: fp8}", r"^s\.yaml:1:\d+: kv\.dtype.*kv\.model"),
                 ("{budget: 1GiB, model: llama-9}", r"^s\.yaml:1:\d+: kv\.model: 'llama-9'"),
                 ("{budget: 1GiB, model: llama-3.1-8b, tp: 3}", r"^s\.yaml:1:\d+: kv\.tp: TP 3"),
-                ("{budget: 1MiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: 0 block"),
+                ("{budget: 1MiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: no block fits"),
+                ("{budget: 3MiB, model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: one block fits"),
+                ("{budget: 40, model: llama-3.1-8b}",
+                 r"^s\.yaml:1:\d+: kv\.budget: '40' has no unit, like 40GB or 40B"),
+                ("{budget: 1GiB, model: lama-3.1-8b}", "the nearest is 'llama-3.1-8b'"),
+                ("{num_blocks: 9, host_blocks: 4}\nlink: {bandwidth: 25}",
+                 r"^s\.yaml:2:\d+: link\.bandwidth: '25' has no unit, like 25GB or 25B"),
                 ("{budget: [1GiB, 1GiB], model: llama-3.1-8b}", r"^s\.yaml:1:\d+: kv\.budget: 2 sizes"),
                 ("{budget: 1GiB, model: llama-3.1-8b, groups: [{type: full}]}", "exclude each other"),
                 ("{budget: 1GiB, model: llama-3.1-8b, pp_layers: [1, 2]}", r"kv\.pp_layers"),

@@ -257,7 +257,7 @@ class Sizing(ProgramCase):
                      for _ in range(draw.choice((1, pp, pp * tp)))]
             with self.subTest(model["name"], pp=pp, tp=tp, pools=pools):
                 got = self.size(model_word(model), "--tp", str(tp), "--pp", str(pp), "--kv-budget",
-                                ",".join(map(str, pools)))
+                                ",".join(f"{n}B" for n in pools))
                 used = [r["pool_bytes"] - r["stranded_bytes"] for r in got["ranks"]]
                 for rank, bytes_ in zip(got["ranks"], used):
                     self.assertEqual(bytes_, got["num_gpu_blocks"] * rank["block_bytes"])

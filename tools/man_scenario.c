@@ -33,7 +33,7 @@ static const struct man_fact top[] = {
 };
 
 static const struct man_fact link_facts[] = {
-    {"bandwidth", "bytes a second between pool and host, both ways together; 25GB"},
+    {"bandwidth", "bytes a second between pool and host, with a unit, both ways together; 25GB"},
     {"latency", "of each block; 10us"},
 };
 

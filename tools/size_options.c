@@ -208,8 +208,8 @@ static int read_stage_list(const struct size_options *o, struct pkv_kv_config *o
                   err) < 0)
         return -1;
     if (o->pp > 0 && o->pp != num)
-        return pkv_fail_at(err, "--pp-layers", 0, 0, "%zu stages, and --pp says %llu", num,
-                           (unsigned long long)o->pp);
+        return pkv_fail_at(err, "--pp-layers", 0, 0, "%zu stage%s, and --pp says %llu", num,
+                           num == 1 ? "" : "s", (unsigned long long)o->pp);
     out->num_stages = (uint32_t)num;
     for (size_t i = 0; i < num; i++) {
         if (layers[i] > PKV_KV_MAX_LAYERS)
@@ -291,6 +291,7 @@ int size_read_config(const struct size_options *o, const struct pkv_kv_model *mo
 static int read_total(const struct size_options *o, struct pkv_size_budget *b, struct pkv_err *err)
 {
     const struct pkv_gpu *gpu = pkv_gpu_find(o->gpu);
+    char hint[PKV_KV_NEAREST_SIZE];
     const char *why = "";
     if (gpu != NULL) {
         b->terms.total_bytes = pkv_gpu_total_bytes(gpu);
@@ -302,8 +303,10 @@ static int read_total(const struct size_options *o, struct pkv_size_budget *b, s
     }
     b->total_source = "given";
     if (pkv_parse_bytes(o->gpu, strlen(o->gpu), &b->terms.total_bytes, &why) < 0)
-        return fail(err, "--gpu", o->gpu, "is neither a GPU that `pagedkv gpus` lists nor a number "
-                    "of bytes");
+        return o->gpu[strspn(o->gpu, "0123456789.")] == '\0'
+                   ? fail(err, "--gpu", o->gpu, why)
+                   : pkv_fail_at(err, "--gpu", 0, 0, "'%.80s' is neither a GPU that `pagedkv gpus` lists "
+                                 "nor a number of bytes%s", o->gpu, pkv_gpu_nearest(o->gpu, hint));
     return 0;
 }
 

@@ -134,6 +134,10 @@ size_t pkv_kv_model_count(void);
 const struct pkv_kv_model_info *pkv_kv_model_info(size_t i);
 /* By its usual name in lower case with '-' for spaces, or its Hugging Face id; capitals do not
  * matter. false = not known. */
+/* "; the nearest is 'name'", or "" when none is near; out [PKV_KV_NEAREST_SIZE]. Returns out. */
+#define PKV_KV_NEAREST_SIZE 160u
+const char *pkv_kv_model_nearest(const char *name, char *out);
+const char *pkv_gpu_nearest(const char *name, char *out);
 bool pkv_kv_model_find(const char *name, struct pkv_kv_model *out);
 /* The name as it is written on a command line: size PKV_KV_NAME_SIZE. */
 void pkv_kv_model_word(const char *name, char *out);

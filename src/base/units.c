@@ -296,6 +296,22 @@ int pkv_parse_time_ns(const char *text, size_t length, int64_t bare_unit_ns, int
     return scale_ns(&d, unit->size, out, why);
 }
 
+static bool is_zero(const struct decimal *d)
+{
+    for (size_t i = 0; i < d->length; i++)
+        if (d->digits[i] != '0' && d->digits[i] != '.')
+            return false;
+    return true;
+}
+
+static int refuse_unitless(const char **why, const char *text, size_t length)
+{
+    static _Thread_local char phrase[64];
+    int shown = length < 24 ? (int)length : 24;
+    snprintf(phrase, sizeof phrase, "has no unit, like %.*sGB or %.*sB", shown, text, shown, text);
+    return refuse(why, length <= 24 ? phrase : "has no unit (like B, GB, GiB)");
+}
+
 int pkv_parse_bytes(const char *text, size_t length, uint64_t *out, const char **why)
 {
     static const struct unit units[] = {
@@ -319,6 +335,8 @@ int pkv_parse_bytes(const char *text, size_t length, uint64_t *out, const char *
             return refuse(why, "has an unknown unit of bytes (known: kB, MB, GB, TB, KiB, MiB, "
                                "GiB, TiB)");
         size = unit->size;
+    } else if (!is_zero(&d)) {
+        return refuse_unitless(why, text, length);
     }
     if (scale_decimal(&d, size, UINT64_MAX, out) < 0)
         return refuse_larger(why, UINT64_MAX);

@@ -29,7 +29,7 @@ int pkv_parse_scaled(const char *text, size_t length, int64_t scale, int64_t *ou
 int pkv_parse_time_ns(const char *text, size_t length, int64_t bare_unit_ns, int64_t *out,
                       const char **why);
 
-/* Bytes: "40GiB", "80GB", "512MiB", "1TiB", "4096". GB is 10^9, GiB 2^30. */
+/* Bytes: "40GiB", "80GB", "512MiB", "1TiB", "4096B". GB is 10^9, GiB 2^30. Only 0 needs no unit. */
 int pkv_parse_bytes(const char *text, size_t length, uint64_t *out, const char **why);
 
 /* "1,234,567" into out (32 bytes are enough). returns out. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "pagedkv/sizing.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)
@@ -52,6 +53,22 @@ const struct pkv_gpu *pkv_gpu_find(const char *name)
         if (strcasecmp(gpus[i].name, word) == 0 || strcmp(gpus[i].alias, word) == 0)
             return word[0] ? &gpus[i] : NULL;
     return NULL;
+}
+
+const char *pkv_gpu_nearest(const char *name, char *out)
+{
+    struct pkv_nearest nearest;
+    char wanted[PKV_KV_NAME_SIZE], word[PKV_KV_NAME_SIZE];
+
+    pkv_kv_model_word(name, wanted);
+    pkv_nearest_begin(&nearest, wanted);
+    for (size_t i = 0; i < NUM_GPUS; i++) {
+        pkv_kv_model_word(gpus[i].name, word);
+        pkv_nearest_offer_as(&nearest, word, gpus[i].name);
+        if (gpus[i].alias[0])
+            pkv_nearest_offer_as(&nearest, gpus[i].alias, gpus[i].name);
+    }
+    return pkv_nearest_say(&nearest, "", out);
 }
 
 uint64_t pkv_gpu_total_bytes(const struct pkv_gpu *gpu)

@@ -176,9 +176,10 @@ int pkv_kv_fit_make(const struct pkv_kv_plan *plan, const uint64_t *pools, size_
     out->num_ranks = out->limiting_rank = 0;
     out->alike = single || by_stage;
     if (!single && !by_stage && num_pools != num_all)
-        return pkv_fail(err, PKV_ERR_INPUT, "%zu sizes of memory for %u stages of %u ranks; give one, "
+        return pkv_fail(err, PKV_ERR_INPUT, "%zu sizes of memory for %u stage%s of %u rank%s; give one, "
                         "one for each stage, or one for each rank", num_pools, plan->num_stages,
-                        plan->config.tp);
+                        plan->num_stages == 1 ? "" : "s", plan->config.tp,
+                        plan->config.tp == 1 ? "" : "s");
     if (num > PKV_KV_MAX_RANKS)
         return pkv_fail(err, PKV_ERR_INPUT, "more than %u ranks", PKV_KV_MAX_RANKS);
     for (uint32_t i = 0; i < num; i++) {

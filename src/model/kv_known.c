@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
+
 size_t pkv_kv_model_count(void)
 {
     return kv_num_rows;
@@ -108,4 +110,27 @@ bool pkv_kv_model_find(const char *name, struct pkv_kv_model *out)
             return true;
         }
     return false;
+}
+
+const char *pkv_kv_model_nearest(const char *name, char *out)
+{
+    struct pkv_nearest nearest;
+    char wanted[PKV_KV_NAME_SIZE], word[PKV_KV_NAME_SIZE], id[PKV_KV_NAME_SIZE];
+
+    _Static_assert(PKV_KV_NEAREST_SIZE >= PKV_SUGGESTION_SIZE, "a suggestion has room");
+    pkv_kv_model_word(name, wanted);
+    pkv_nearest_begin(&nearest, wanted);
+    for (size_t i = 0; i < kv_num_rows; i++) {
+        const char *slash = strchr(kv_rows[i].info.hf_id, '/');
+
+        pkv_kv_model_word(kv_rows[i].info.name, word);
+        pkv_nearest_offer(&nearest, word);
+        pkv_kv_model_word(kv_rows[i].info.hf_id, id);
+        pkv_nearest_offer_as(&nearest, id, word);
+        if (slash) {
+            pkv_kv_model_word(slash + 1, id);
+            pkv_nearest_offer_as(&nearest, id, word);
+        }
+    }
+    return pkv_nearest_say(&nearest, "", out);
 }

@@ -30,7 +30,14 @@ static int fit(struct size_answer *a, struct pkv_err *err)
     if (q->num_gpu_blocks > 0 ? fit_blocks(a, err) < 0
                               : pkv_kv_fit_make(&a->plan, q->pools, q->num_pools, &a->fit, err) < 0)
         return -1;
-    a->num_usable = a->fit.num_blocks - (q->has_null_block && a->fit.num_blocks > 0 ? 1 : 0);
+    if (a->fit.num_blocks < 1u + q->has_null_block) {
+        const struct pkv_kv_rank *r = &a->fit.ranks[a->fit.limiting_rank];
+        return pkv_fail(err, PKV_ERR_INPUT, "nothing fits: a block takes %llu bytes, and the memory of "
+                        "%llu bytes on that rank holds %s", (unsigned long long)r->block_bytes,
+                        (unsigned long long)r->pool_bytes,
+                        a->fit.num_blocks == 0 ? "none" : "one, which is the null block");
+    }
+    a->num_usable = a->fit.num_blocks - q->has_null_block;
     return 0;
 }
 

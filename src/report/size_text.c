@@ -16,6 +16,7 @@
 static void add_type(struct pkv_text *t, const struct size_answer *a, uint32_t i)
 {
     const struct pkv_kv_type *type = &a->q->model.types[i];
+    const char *heads = type->num_kv_heads == 1 ? "" : "s";
     pkv_text_fmt(t, "%u %s", size_layers_of(a, i), pkv_kv_kind_name(type->kind));
     if (type->window > 0) {
         pkv_text_add(t, type->kind == PKV_KV_SLIDING ? ", window " : ", chunk ");
@@ -25,17 +26,19 @@ static void add_type(struct pkv_text *t, const struct size_answer *a, uint32_t i
         pkv_text_fmt(t, " (%u + %u values%s)", type->latent_dim, type->rope_dim,
                      type->index_dim > 0 ? ", with an indexer" : "");
     else if (type->kind != PKV_KV_STATE && type->head_dim_k == type->head_dim_v)
-        pkv_text_fmt(t, " (%u KV heads of %u)", type->num_kv_heads, type->head_dim_k);
+        pkv_text_fmt(t, " (%u KV head%s of %u)", type->num_kv_heads, heads, type->head_dim_k);
     else if (type->kind != PKV_KV_STATE)
-        pkv_text_fmt(t, " (%u KV heads of %u and %u)", type->num_kv_heads, type->head_dim_k,
-                     type->head_dim_v);
+        pkv_text_fmt(t, " (%u KV head%s of %u and %u)", type->num_kv_heads, heads,
+                     type->head_dim_k, type->head_dim_v);
 }
 
 static void add_model(struct page *p, struct pkv_text *t, const struct size_answer *a)
 {
     const struct pkv_kv_model *m = &a->q->model;
     uint32_t idle = m->num_layers;
-    pkv_text_fmt(t, "%s: %u layers: ", m->name, m->num_layers);
+    pkv_text_fmt(t, "%s: ", m->name);
+    add_counted(t, m->num_layers, "layer");
+    pkv_text_add(t, ": ");
     for (uint32_t i = 0; i < m->num_types; i++) {
         pkv_text_add(t, i > 0 ? "; " : "");
         add_type(t, a, i);
@@ -108,7 +111,8 @@ static void add_group(struct page *p, struct pkv_text *t, const struct size_answ
     pkv_text_fmt(t, "%u %s", num, pkv_kv_kind_name(g->kind));
     if (g->window > 0)
         pkv_text_fmt(t, " %u", g->window);
-    pkv_text_fmt(t, " of %u layers in blocks of %u", a->plan.group_size, g->block_size);
+    pkv_text_fmt(t, " of %u layer%s in blocks of %u", a->plan.group_size,
+                 a->plan.group_size == 1 ? "" : "s", g->block_size);
     if (padding > 0)
         pkv_text_fmt(t, ", %u of the layers padding", padding);
     put_item(p, at == 0 ? "groups" : "", t);
@@ -116,8 +120,8 @@ static void add_group(struct page *p, struct pkv_text *t, const struct size_answ
 
 static void add_blocks(struct page *p, struct pkv_text *t, const struct size_answer *a)
 {
-    add_grouped(t, a->plan.config.block_size);
-    pkv_text_add(t, " tokens; ");
+    add_counted(t, a->plan.config.block_size, "token");
+    pkv_text_add(t, "; ");
     add_bytes(t, a->block_bytes);
     if (a->plan.page_bytes > 0) {
         pkv_text_add(t, ": pages of ");
@@ -126,8 +130,9 @@ static void add_blocks(struct page *p, struct pkv_text *t, const struct size_ans
     }
     put_item(p, "a block", t);
     if (a->plan.config.block_size != a->q->config.block_size) {
-        pkv_text_fmt(t, "raised from %u tokens, so that a page holds a state; ",
-                     a->q->config.block_size);
+        pkv_text_add(t, "raised from ");
+        add_counted(t, a->q->config.block_size, "token");
+        pkv_text_add(t, ", so that a page holds a state; ");
         add_bytes(t, a->plan.state_padding_bytes);
         pkv_text_add(t, " of each page of state are padding");
         put_item(p, "", t);
@@ -247,6 +252,19 @@ static void add_request_line(struct page *p, struct pkv_text *t, const char *nam
     put_item(p, name, t);
 }
 
+/* What fits is of no use when the model does not go so far. */
+static void add_limit(struct page *p, struct pkv_text *t, const struct size_answer *a)
+{
+    uint64_t tokens = a->q->prompt + a->q->output;
+    if (a->q->prompt == 0 || a->max_len == 0 || tokens <= a->max_len)
+        return;
+    pkv_text_add(t, "no request has so many: prompt and output are ");
+    add_counted(t, tokens, "token");
+    pkv_text_add(t, ", and max_model_len is ");
+    add_grouped(t, a->max_len);
+    put_item(p, "limit", t);
+}
+
 static void add_requests(struct page *p, struct pkv_text *t, const struct size_answer *a)
 {
     const struct pkv_size_question *q = a->q;
@@ -296,6 +314,7 @@ char *pkv_size_text(const struct pkv_size_question *question, const struct pkv_r
     }
     add_lengths(&p, &t, a);
     add_requests(&p, &t, a);
+    add_limit(&p, &t, a);
     pkv_text_free(&t);
     pkv_free(a);
     return take_text(&p.text, err);

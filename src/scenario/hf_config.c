@@ -257,6 +257,17 @@ static bool is_falcon(const struct hf *hf)
     return strcmp(hf->type, "falcon") == 0 || strncmp(hf->type, "RefinedWeb", 10) == 0;
 }
 
+/* Classes that know of no KV heads but one for each head of the query. */
+static bool is_multi_head(const struct hf *hf)
+{
+    static const char *const types[] = { "gpt2", "gpt_neox", "opt", "qwen" };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        if (strcmp(hf->type, types[i]) == 0)
+            return true;
+    return false;
+}
+
 static int read_kv_heads(struct hf *hf, struct pkv_err *err)
 {
     static const char *const names[] = { "num_key_value_heads", "num_kv_heads", "n_head_kv",
@@ -271,8 +282,10 @@ static int read_kv_heads(struct hf *hf, struct pkv_err *err)
         hf->num_kv_heads = 1;
         return 0;
     }
-    if (!hf_find(hf, names) && hf->family->kv_heads != HF_NEEDED)
+    if (!hf_find(hf, names) && hf->family->kv_heads != HF_NEEDED) {
+        hf->kv_heads_assumed = !is_multi_head(hf);
         return 0;
+    }
     return hf_need(hf, names, hf->num_heads, &hf->num_kv_heads, err);
 }
 
@@ -379,6 +392,25 @@ static int add_layers(const struct hf *hf, struct pkv_kv_model *out, struct pkv_
     return 0;
 }
 
+static void add_note(struct pkv_kv_model *out, const char *said)
+{
+    size_t used = strlen(out->note);
+
+    snprintf(out->note + used, sizeof(out->note) - used, "%s%s", used ? "; " : "", said);
+}
+
+static void note_kv_heads(const struct hf *hf, struct pkv_kv_model *out)
+{
+    char said[96];
+
+    if (!hf->kv_heads_assumed)
+        return;
+    snprintf(said, sizeof(said), "num_key_value_heads is not in the config: taken as %s (%u)",
+             hf->family->kv_heads == 0 ? "num_attention_heads" : "its class has it",
+             hf->num_kv_heads);
+    add_note(out, said);
+}
+
 /* An unknown word for a type is not an error: it may be any of the engine's, and --kv-dtype says it. */
 static void read_dtypes(const struct hf *hf, struct pkv_kv_model *out)
 {
@@ -386,7 +418,6 @@ static void read_dtypes(const struct hf *hf, struct pkv_kv_model *out)
     static const char *const states[] = { "mamba_ssm_dtype", "mamba_ssm_cache_dtype", NULL };
     const struct node *dtype = hf_find(hf, names), *state = hf_find(hf, states);
     enum pkv_kv_dtype found = PKV_KV_BF16;
-    size_t used = strlen(out->note);
     const char *said = "";
 
     if (!dtype || dtype->kind != NODE_SCALAR || !pkv_kv_dtype_find(dtype->text, &found))
@@ -395,7 +426,7 @@ static void read_dtypes(const struct hf *hf, struct pkv_kv_model *out)
         said = "fp32 weights: the engine's auto makes them 16 bits, and so the cache";
     out->dtype = found == PKV_KV_FP16 || found == PKV_KV_FP32 ? PKV_KV_FP16 : PKV_KV_BF16;
     if (*said)
-        snprintf(out->note + used, sizeof(out->note) - used, "%s%s", used ? "; " : "", said);
+        add_note(out, said);
     out->fp32_state = state && state->kind == NODE_SCALAR && strstr(state->text, "float32");
 }
 
@@ -411,6 +442,7 @@ static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_e
     if (!hf->is_known)
         snprintf(out->note, sizeof(out->note), "model_type '%.60s' is not known: taken as plain "
                  "attention", hf->type);
+    note_kv_heads(hf, out);
     read_dtypes(hf, out);
     out->num_attention_heads = hf->num_heads;
     if (length && hf_count(length, 1, MAX_LEN, &out->max_model_len, err) < 0)
@@ -458,12 +490,12 @@ int pkv_kv_model_load(const char *path, struct pkv_kv_model *out, struct pkv_err
 
 int pkv_kv_model_open(const char *name_or_path, struct pkv_kv_model *out, struct pkv_err *err)
 {
-    const char *slash = strrchr(name_or_path, '/');
+    char hint[PKV_KV_NEAREST_SIZE];
 
     if (pkv_kv_model_find(name_or_path, out))
         return 0;
-    if (!slash && !strstr(name_or_path, ".json") && access(name_or_path, F_OK) != 0)
+    if (!strstr(name_or_path, ".json") && access(name_or_path, F_OK) != 0)
         return pkv_fail(err, PKV_ERR_INPUT, "'%.80s' is neither a known model (`pagedkv models` lists "
-                        "them) nor a file", name_or_path);
+                        "them) nor a file%s", name_or_path, pkv_kv_model_nearest(name_or_path, hint));
     return pkv_kv_model_load(name_or_path, out, err);
 }

@@ -45,6 +45,7 @@ struct hf {
     bool is_known;                       /* the family is that of its type */
     uint32_t num_layers, num_heads, hidden_size;   /* hidden_size 0 = not said */
     uint32_t num_kv_heads, head_dim_k, head_dim_v;
+    bool kv_heads_assumed;               /* neither said nor all that the class knows */
     uint8_t roles[PKV_KV_MAX_LAYERS];    /* [num_layers] */
     uint32_t windows[PKV_KV_MAX_LAYERS]; /* of sliding and chunked layers */
 };

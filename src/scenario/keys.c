@@ -150,3 +150,8 @@ bool key_applies(const struct pkv_scenario *s, enum key_id id)
             return false;
     return true;
 }
+
+bool key_is_named_bytes(const struct key *key)
+{
+    return strstr(key->name, "bytes") != NULL;
+}

@@ -25,7 +25,7 @@ enum key_kind {
     KIND_NS,          /* a time; a bare number is in ns */
     KIND_TIME,        /* a time; a bare number has no meaning */
     KIND_TIME_OR_END, /* the same, or `end`, which is 0 */
-    KIND_BYTES,       /* a bare number is in bytes */
+    KIND_BYTES,       /* with a unit; a bare number only where the key is named after bytes */
     KIND_WORD,        /* one of a list */
     KIND_CHOICE,      /* a policy of the registry */
     KIND_PRESET,
@@ -333,6 +333,7 @@ struct key {
     enum key_id means[MAX_MEANINGS]; /* other names only; KEY_NONE = the key itself */
 };
 
+bool key_is_named_bytes(const struct key *key);
 extern const struct key keys[KEY_COUNT];   /* keys[KEY_NONE] is no key */
 
 enum key_id key_find(const char *name);    /* KEY_NONE = no such key */

@@ -33,9 +33,12 @@ int value_read_model(const struct value *v, struct pkv_err *err)
         return value_keep_text(v, pkv_strdup(known.name, err));
     path = path_join(v->folder, v->node->text, err);
     if (path && access(path, F_OK) != 0 && !strstr(path, ".json")) {
+        char hint[PKV_KV_NEAREST_SIZE];
+
         pkv_free(path);
         return value_fail(v, err, "'%.80s' is neither a known model (`pagedkv models` lists them) "
-                          "nor a file", v->node->text);
+                          "nor a file%s", v->node->text,
+                          pkv_kv_model_nearest(v->node->text, hint));
     }
     return value_keep_text(v, path);
 }
@@ -144,8 +147,8 @@ static int split(struct pkv_scenario *s, struct pkv_kv_config *out, struct pkv_e
                             err);
     }
     if (s->kv_pp > 1 && s->kv_pp != s->kv_num_stages)
-        return pkv_fail(err, PKV_ERR_INPUT, "%u stages, and kv.pp is %u", s->kv_num_stages,
-                        s->kv_pp);
+        return pkv_fail(err, PKV_ERR_INPUT, "%u stage%s, and kv.pp is %u", s->kv_num_stages,
+                        s->kv_num_stages == 1 ? "" : "s", s->kv_pp);
     out->num_stages = s->kv_pp = s->kv_num_stages;
     for (uint32_t i = 0; i < s->kv_num_stages; i++)
         out->stage_layers[i] = (uint32_t)kv->stage_layers[i];
@@ -185,9 +188,9 @@ static int count_blocks(struct loader *l, struct pkv_err *err)
     if (pkv_kv_fit_make(&kv->plan, kv->pools, kv->num_pools, &kv->fit, &why) < 0)
         return fail_at(budget, &why, err);
     if (kv->fit.num_blocks < 2)
-        return node_fail(budget->node, err, "%s: %llu block fits, and one is the null block; a block "
-                         "takes %llu bytes on that rank", budget->shown,
-                         (unsigned long long)kv->fit.num_blocks,
+        return node_fail(budget->node, err, "%s: %s fits, and one is the null block; a block takes "
+                         "%llu bytes on that rank", budget->shown,
+                         kv->fit.num_blocks == 0 ? "no block" : "one block",
                          (unsigned long long)kv->fit.ranks[kv->fit.limiting_rank].block_bytes);
     if (kv->fit.num_blocks > MAX_COUNT)
         return node_fail(budget->node, err, "%s: %llu blocks are more than %d", budget->shown,

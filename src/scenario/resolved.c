@@ -132,11 +132,12 @@ static void write_model(struct pkv_text *out, const char *model)
         write_path(out, model);
 }
 
-static void write_numbers(struct pkv_text *out, const uint64_t *numbers, size_t num)
+static void write_numbers(struct pkv_text *out, const uint64_t *numbers, size_t num,
+                          const char *unit)
 {
     pkv_text_add(out, "[");
     for (size_t i = 0; i < num; i++)
-        pkv_text_fmt(out, "%s%" PRIu64, i > 0 ? ", " : "", numbers[i]);
+        pkv_text_fmt(out, "%s%" PRIu64 "%s", i > 0 ? ", " : "", numbers[i], unit);
     pkv_text_add(out, "]");
 }
 
@@ -174,8 +175,11 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
     case KIND_PATH:       write_path(out, *(char *const *)at); break;
     case KIND_BOOL:       pkv_text_add(out, *(const bool *)at ? "true" : "false"); break;
     case KIND_U32:        pkv_text_u64(out, u32_value(s, id)); break;
-    case KIND_U64:
-    case KIND_BYTES:      pkv_text_u64(out, *(const uint64_t *)at); break;
+    case KIND_U64:        pkv_text_u64(out, *(const uint64_t *)at); break;
+    case KIND_BYTES:
+        pkv_text_u64(out, *(const uint64_t *)at);
+        pkv_text_add(out, key_is_named_bytes(&keys[id]) ? "" : "B");
+        break;
     case KIND_DOUBLE:     write_double(out, *(const double *)at); break;
     case KIND_MS:         write_fraction(out, *(const uint64_t *)at, NS_PER_MS); break;
     case KIND_NS:         pkv_text_u64(out, *(const uint64_t *)at); break;
@@ -196,9 +200,9 @@ static void write_value(struct pkv_text *out, const struct pkv_scenario *s, enum
         write_fraction(out, s->trace_options.speedup_num, s->trace_options.speedup_den);
         break;
     case KIND_GROUPS:     groups_write(out, &s->sched); break;
-    case KIND_BUDGET:     write_numbers(out, s->kv->pools, s->kv->num_pools); break;
+    case KIND_BUDGET:     write_numbers(out, s->kv->pools, s->kv->num_pools, "B"); break;
     case KIND_MODEL:      write_model(out, s->kv_model); break;
-    case KIND_STAGES:     write_numbers(out, s->kv->stage_layers, s->kv_num_stages); break;
+    case KIND_STAGES:     write_numbers(out, s->kv->stage_layers, s->kv_num_stages, ""); break;
     case KIND_PRIORITIES: write_priorities(out, &s->synth); break;
     case KIND_ACCEPTED:   write_accepted(out, &s->sched.speculation); break;
     case KIND_TENANTS:    write_tenants(out, &s->synth); break;

@@ -208,10 +208,12 @@ static int read_bytes(const struct value *v, struct pkv_err *err)
     const struct key *key = &keys[v->source];
     const char *why;
     uint64_t bytes;
+    bool bare = key_is_named_bytes(key) &&
+                pkv_parse_u64(v->node->text, v->node->length, UINT64_MAX, &bytes, &why) == 0;
 
     if (value_want_number(v, "a number of bytes", err) < 0)
         return -1;
-    if (pkv_parse_bytes(v->node->text, v->node->length, &bytes, &why) < 0)
+    if (!bare && pkv_parse_bytes(v->node->text, v->node->length, &bytes, &why) < 0)
         return value_fail(v, err, "'%.40s' %s", v->node->text, why);
     if ((double)bytes < key->min || (double)bytes > key->max)
         return value_fail(v, err, "%.40s is not within %.0f .. %.0f bytes", v->node->text, key->min,

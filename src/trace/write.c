@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/nearest.h"
 #include "base/units.h"
 
 #define BIT(loss) PKV_LOSS_BIT(loss)
@@ -33,15 +34,19 @@ const char *pkv_trace_loss_text(enum pkv_trace_loss loss)
 
 static const struct pkv_encoder *find_encoder(const char *name, struct pkv_err *err)
 {
-    char names[200] = "";
+    char names[200] = "", hint[PKV_SUGGESTION_SIZE];
+    struct pkv_nearest nearest;
     size_t used = 0;
+    pkv_nearest_begin(&nearest, name);
     for (size_t i = 0; i < NUM_ENCODERS; i++) {
+        pkv_nearest_offer(&nearest, encoders[i]->name);
         if (strcmp(encoders[i]->name, name) == 0)
             return encoders[i];
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
                                  encoders[i]->name);
     }
-    pkv_fail(err, PKV_ERR_INPUT, "'%.60s' is no format to write (known: %s)", name, names);
+    pkv_fail(err, PKV_ERR_INPUT, "'%.60s' is no format to write%s (known: %s)", name,
+             pkv_nearest_say(&nearest, "", hint), names);
     return NULL;
 }
 
