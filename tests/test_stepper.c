@@ -461,7 +461,8 @@ static int note_row(void *ctx, struct pkv_sched *sched, const struct pkv_step_ro
     (void)sched;
     (void)err;
     ck_assert_uint_lt(rows->num, sizeof rows->rows / sizeof *rows->rows);
-    rows->rows[rows->num++] = *row;
+    rows->rows[rows->num] = *row;
+    rows->rows[rows->num++].counted = NULL;   /* lives as long as its engine */
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 usage: test_window.py PROGRAM SOURCE_ROOT
 """
+import json
 import os
 import sys
 
@@ -23,6 +24,21 @@ traffic:
   aborts: {share: 0.1, min: 10ms, max: 400ms}
 targets: {ttft_ms: 60}
 """
+# Additions to it, the object of summary.json that they make, and which of its figures count steps or those
+# who come, so that they grow with the window.
+FEATURES = {
+    "speculation": (("speculation.method=ngram", "speculation.num_tokens=3", "speculation.acceptance_rate=0.6"),
+                    ("verifications", "drafted", "accepted", "emitted")),
+    "swap": (("kv.num_blocks=30", "kv.host_blocks=12", "kv.bytes_per_token=1000", "link.bandwidth=1GB",
+              "scheduler.on_preempt=swap"),
+             ("preemptions", "host_full", "out_blocks", "in_blocks", "out_bytes", "in_bytes",
+              "link_busy_ns")),
+    "sessions": (("traffic.sessions.turns=3", "traffic.sessions.turn_tokens=6",
+                  "traffic.sessions.delay_ms=100"),
+                 ("turns", "former_tokens", "retained_tokens")),
+    "samples": (("traffic.samples=3", "scheduler.fork=on"),
+                ("requests", "samples", "forks", "forked_tokens", "copied_blocks")),
+}
 MS = 1_000_000
 
 
@@ -122,6 +138,55 @@ class Window(Case):
             for key in ("wall_ns", "scenario_sha256"):
                 del summary[key]
         self.assertEqual(part, whole)
+
+    def feature(self, name, out, *measure):
+        flags = [part for key in (*FEATURES[name][0], *measure) for part in ("--set", key)]
+        page = self.done("run", "load.yaml", "-o", out, *flags).stdout
+        self.assertRegex(page, rf"(?m)^{name} ")
+        return self.summary(out)
+
+    def test_features(self):
+        """Two windows side by side share what one around everything has as if there were none."""
+        for name, (_, counted) in FEATURES.items():
+            with self.subTest(name):
+                whole = self.feature(name, "features")
+                half = whole["makespan_ns"] // 2 // MS
+                around = self.feature(name, "part", "measure.until=1h")
+                first = self.feature(name, "part", f"measure.until={half}ms")
+                second = self.feature(name, "part", f"measure.after={half}ms")
+                self.assertEqual(around[name], whole[name])
+                for key in counted:
+                    self.assertGreater(first[name][key], 0, key)
+                    self.assertLess(first[name][key], whole[name][key], key)
+                    self.assertEqual(first[name][key] + second[name][key], whole[name][key], key)
+
+    def test_features_of_nothing(self):
+        """A window behind the run has the objects of the run all the same, and nothing in them."""
+        for name, (flags, counted) in FEATURES.items():
+            keys = [part for key in (*flags, "measure.after=1h") for part in ("--set", key)]
+            self.done("run", "load.yaml", "-o", "part", "-q", *keys)
+            part = self.summary("part")[name]
+            self.assertEqual([part[key] for key in counted], [0] * len(counted), name)
+
+    def test_swap_rows(self):
+        """Blocks moved are those of the rows; the peak of the host is the whole run's."""
+        part = self.feature("swap", "part", "measure.after=1s", "measure.until=3s")["swap"]
+        rows = [row for row in self.rows("part", "steps.csv") if 1000 * MS <= int(row["time_ns"]) < 3000 * MS]
+        for way in ("out", "in"):
+            self.assertEqual(part[way + "_blocks"], sum(int(row[f"swapped_{way}_blocks"]) for row in rows))
+        self.assertEqual(part["peak_host_blocks"], self.feature("swap", "features")["swap"]["peak_host_blocks"])
+
+    def test_session_events(self):
+        """Turns belong to the step that their arrival belongs to."""
+        part = self.feature("sessions", "part", "measure.after=1s", "measure.until=3s")["sessions"]
+        steps = {row["step"] for row in self.rows("part", "steps.csv")
+                 if 1000 * MS <= int(row["time_ns"]) < 3000 * MS}
+        events = [json.loads(line) for line in self.read("part", "events.jsonl").splitlines()]
+        turns = [event for event in events
+                 if "former_tokens" in event and str(event["step"]) in steps]
+        self.assertEqual(part, {"turns": len(turns),
+                                "former_tokens": sum(event["former_tokens"] for event in turns),
+                                "retained_tokens": sum(event["retained_tokens"] for event in turns)})
 
     def test_flags(self):
         self.small()

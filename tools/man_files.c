@@ -119,8 +119,10 @@ static const struct man_fact summary[] = {
                 "forked_tokens taken over, dropped_beams, copied_blocks; shared_frac and "
                 "peak_shared_frac, saved of the blocks in all tables; ttft_ms and e2e_ms, arrival to the "
                 "first token of any sample of a request, and to the end of its last"},
-    {"whole", "only with a window (measure), which all figures above then cover: requests, preemptions "
-              "and makespan_ns of the whole run"},
+    {"whole", "only with a window (measure), which all other figures then cover but swap's "
+              "peak_host_blocks, which is the whole run's: requests, preemptions and makespan_ns of the "
+              "whole run. Turns, drafts, transfers and forks count with the step in which they were "
+              "(turns: before which they came), samples with the arrival of their request"},
     {"waste", "only under a contiguous layout: shares of all positions of the pool, weighted by time: "
               "reserved_frac, held for later tokens of their requests; internal_frac, held and never "
               "used: the rest of a guess, of a power of two of blocks, of a last block; external_frac, "

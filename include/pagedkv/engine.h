@@ -57,6 +57,7 @@ struct pkv_source {
     X(decode_tokens) X(recomputed_tokens) X(hit_tokens) X(evicted_blocks) X(stored_tokens)    \
     X(context_tokens) X(swapped_out_blocks) X(swapped_in_blocks) X(max_gap_ns) X(limit)
 
+struct pkv_engine_figures;
 struct pkv_step_row {
 #define PKV_FIELD(name) int64_t name;
     PKV_STEP_COLUMNS(PKV_FIELD)
@@ -75,6 +76,8 @@ struct pkv_step_row {
      * external: free, while the first in line found no run long enough. */
     int64_t reserved_slots, internal_slots, external_slots;
     int64_t table_blocks;           /* lengths of all tables: what used_blocks would be unshared */
+    const struct pkv_engine_figures *counted;   /* borrowed: all that was counted up to its end, while
+                                                 * the sinks see it */
 };
 
 /* One request at its end. Times are PKV_NO_TIME where the thing never happened. */

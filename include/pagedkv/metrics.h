@@ -46,9 +46,11 @@ struct pkv_notable {
 /* The numbers of summary.json. Shares are time weighted over first arrival .. end of last step.
  *
  * With a window, figures cover what is in it: requests and their latencies are those that arrive in
- * it, whenever they end; steps, tokens, preemptions, evictions and gaps those of steps that begin in
- * it; states, for means and peaks, count for as long as they last in it; makespan_ns is the part of
- * the run in it. The outcome, what the engine says of itself and the series are the whole run's. */
+ * it, whenever they end, samples among them; steps, tokens, preemptions, evictions, gaps, drafts,
+ * transfers, forks and turns (by the step before which they came) those of steps that begin in it;
+ * states, for means and peaks, count for as long as they last in it; makespan_ns is the part of the run
+ * in it. The outcome, what the engine says of itself, peak_host_blocks and the series are the whole
+ * run's. */
 struct pkv_summary {
     struct pkv_engine_figures engine;    /* with a window: of the window */
     int64_t makespan_ns;
@@ -66,6 +68,7 @@ struct pkv_summary {
      * and the stored positions is free, and nobody waited for it. */
     bool has_speculation;
     bool has_waste;
+    bool has_sessions, has_samples;      /* turns, samples in the whole run */
     double waste_reserved_frac, waste_internal_frac, waste_external_frac;
     struct pkv_distribution ttft, tpot, itl, max_gap, e2e, queue;    /* ns */
     /* Blocks that sharing saved, of those that all tables have together. */

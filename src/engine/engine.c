@@ -111,6 +111,7 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
         e->row = (struct pkv_step_row){
             .step = (int64_t)e->figures.num_steps,
             .time_ns = e->now_ns,
+            .counted = &e->figures,
         };
         link_done(e);
         if (come_and_go(e, err) < 0)

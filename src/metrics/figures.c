@@ -91,8 +91,17 @@ static bool is_within(const struct figures *f, int64_t ns)
     return ns >= f->after_ns && ns < f->until_ns;
 }
 
-static void count_step(struct figures *f, const struct pkv_step_row *row,
-                       const struct pkv_cache_figures *cache)
+static void read_counts(struct window_counts *out, const struct pkv_engine_figures *engine,
+                        const struct pkv_cache_figures *cache)
+{
+    out->cache = *cache;
+    out->link_busy_ns = engine->link_busy_ns;
+#define COUNT(name) out->name = engine->name;
+    ENGINE_COUNTS(COUNT)
+#undef COUNT
+}
+
+static void count_step(struct figures *f, const struct pkv_step_row *row)
 {
     struct pkv_engine_figures *s = &f->seen;
     s->num_steps++;
@@ -105,7 +114,21 @@ static void count_step(struct figures *f, const struct pkv_step_row *row,
     s->preemptions += (uint64_t)row->preempted;
     s->resumed_queried_tokens += (uint64_t)row->resumed_queried_tokens;
     s->resumed_hit_tokens += (uint64_t)row->resumed_hit_tokens;
-    f->within = *cache;
+}
+
+static void add_to_window(struct figures *f, const struct pkv_step_row *row,
+                          const struct pkv_cache_figures *cache)
+{
+    PKV_ASSERT(row->counted);
+    if (row->time_ns >= f->until_ns) {
+        f->is_past = true;
+        return;
+    }
+    read_counts(&f->within, row->counted, cache);
+    if (row->time_ns < f->after_ns)
+        f->before = f->within;
+    else
+        count_step(f, row);
 }
 
 int figures_add_row(struct figures *f, const struct pkv_step_row *row,
@@ -116,10 +139,8 @@ int figures_add_row(struct figures *f, const struct pkv_step_row *row,
     __int128 dur = f->has_window ? overlap(f, row) : row->dur_ns;
     if (settle_gaps(f, counts, err) < 0)
         return -1;
-    if (f->has_window && row->time_ns < f->after_ns)
-        f->before = f->within = *cache;
-    if (f->has_window && counts)
-        count_step(f, row, cache);
+    if (f->has_window)
+        add_to_window(f, row, cache);
     if (!counts && dur == 0)
         return 0;
     f->used_time += row->used_blocks * dur;
@@ -232,6 +253,8 @@ static void count_request(struct figures *f, const struct pkv_request_row *row)
     s->rejected += row->status == PKV_REQUEST_REJECTED;
     s->aborted += row->status == PKV_REQUEST_ABORTED;
     s->unfinished += row->status == PKV_REQUEST_UNFINISHED;
+    s->samples += row->request->sample.num > 1;
+    s->sampled_requests += row->request->sample.num > 1 && row->request->sample.index == 0;
 }
 
 static int add_sample(struct figures *f, const struct pkv_request_row *row, struct pkv_err *err)
@@ -316,6 +339,27 @@ static int64_t span_within(const struct figures *f, const struct pkv_engine_figu
     return end > begin ? end - begin : 0;
 }
 
+/* What came after the last step belongs to a window that no step left. */
+static void read_differences(const struct figures *f, const struct pkv_engine_figures *whole,
+                             struct pkv_engine_figures *out)
+{
+    struct window_counts within = f->within;
+    const struct window_counts *before = &f->before;
+    if (!f->is_past)
+        read_counts(&within, whole, &whole->cache);
+#define SUBTRACT(name) out->name = within.name - before->name;
+    ENGINE_COUNTS(SUBTRACT)
+#undef SUBTRACT
+    out->link_busy_ns = within.link_busy_ns - before->link_busy_ns;
+    out->swap_block_bytes = whole->swap_block_bytes;
+    out->peak_host_blocks = whole->peak_host_blocks;
+    out->cache = whole->cache;
+    out->cache.pool.allocated = within.cache.pool.allocated - before->cache.pool.allocated;
+    out->cache.pool.released = within.cache.pool.released - before->cache.pool.released;
+    out->cache.num_evicted = within.cache.num_evicted - before->cache.num_evicted;
+    out->cache.num_copied = within.cache.num_copied - before->cache.num_copied;
+}
+
 /* The engine's counts give way to those of the window. */
 static void read_window(const struct figures *f, struct pkv_summary *out)
 {
@@ -336,11 +380,7 @@ static void read_window(const struct figures *f, struct pkv_summary *out)
     out->engine.first_arrival_ns = whole.first_arrival_ns;
     out->engine.end_ns = whole.end_ns;
     memcpy(out->engine.diagnosis, whole.diagnosis, sizeof whole.diagnosis);
-    out->engine.cache = whole.cache;
-    out->engine.cache.pool.allocated = f->within.pool.allocated - f->before.pool.allocated;
-    out->engine.cache.pool.released = f->within.pool.released - f->before.pool.released;
-    out->engine.cache.num_evicted = f->within.num_evicted - f->before.num_evicted;
-    out->engine.cache.num_copied = f->within.num_copied - f->before.num_copied;
+    read_differences(f, &whole, &out->engine);
 }
 
 void figures_read(const struct figures *f, const struct pkv_engine_figures *engine,
@@ -349,6 +389,8 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     memset(out, 0, sizeof *out);
     out->engine = *engine;
     out->makespan_ns = makespan(engine);
+    out->has_sessions = engine->turns > 0;
+    out->has_samples = engine->samples > 0;
     if (f->has_window)
         read_window(f, out);
     out->peak_used_blocks = f->peak_used;

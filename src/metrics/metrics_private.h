@@ -39,6 +39,21 @@ struct ratio {
     __int128 num, den;
 };
 
+/* What the engine counts and no row tells. */
+#define ENGINE_COUNTS(X)                                                                          \
+    X(num_verifications) X(drafted_tokens) X(accepted_tokens) X(verified_tokens)                  \
+    X(swaps) X(swap_fallbacks) X(swapped_out_blocks) X(swapped_in_blocks)                         \
+    X(turns) X(former_tokens) X(retained_tokens) X(forks) X(forked_tokens) X(dropped_beams)
+
+/* At one step. */
+struct window_counts {
+    struct pkv_cache_figures cache;
+    int64_t link_busy_ns;
+#define FIELD(name) uint64_t name;
+    ENGINE_COUNTS(FIELD)
+#undef FIELD
+};
+
 struct figures {
     struct pkv_histogram *ttft, *tpot, *itl, *max_gap, *e2e, *queue;   /* owned */
     /* Sums of value x dur_ns over the rows. */
@@ -62,8 +77,8 @@ struct figures {
     bool has_window;
     int64_t after_ns, until_ns;             /* until: INT64_MAX = to the end */
     struct pkv_engine_figures seen;         /* without outcome, diagnosis and times */
-    struct pkv_cache_figures before, within;   /* the cache's counts when the window began, and at
-                                                * the last step in it */
+    struct window_counts before, within;    /* when the window began, and at the last step in it */
+    bool is_past;                           /* a step began behind it */
     int64_t *gaps;                          /* [num_gaps] owned; of the step at hand */
     size_t num_gaps, gaps_capacity;
 };

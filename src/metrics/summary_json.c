@@ -84,7 +84,7 @@ static void add_counts(struct pkv_text *t, const struct pkv_summary *s,
     count(t, "resumed_queried", e->resumed_queried_tokens);
     count(t, "resumed_hit", e->resumed_hit_tokens);
     end(t);
-    if (e->turns > 0) {
+    if (s->has_sessions) {
         begin(t, "sessions");
         count(t, "turns", e->turns);
         count(t, "former_tokens", e->former_tokens);
@@ -272,7 +272,7 @@ int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
         add_speculation(&t, &s->engine);
     if (s->engine.swap_block_bytes > 0)
         add_swap(&t, &s->engine);
-    if (s->engine.samples > 0)
+    if (s->has_samples)
         add_samples(&t, s, means);
     if (s->has_window)
         add_whole(&t, s);

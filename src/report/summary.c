@@ -207,7 +207,7 @@ static void add_swap(struct page *p, struct pkv_text *t, const struct pkv_summar
 static void add_samples(struct page *p, struct pkv_text *t, const struct pkv_summary *s)
 {
     const struct pkv_engine_figures *e = &s->engine;
-    if (e->samples == 0)
+    if (!s->has_samples)
         return;
     add_counted(t, e->samples, "answer");
     pkv_text_add(t, " to ");
