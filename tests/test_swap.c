@@ -176,6 +176,50 @@ START_TEST(one_on_its_way_in_is_cancelled)
 }
 END_TEST
 
+/* --- who waits for those who come back ------------------------------------------------------- */
+
+/*
+ * 20 blocks of 1 token of 1,000,000 bytes, so that a block takes 10 ms; 10 of them stay free after an
+ * admission while others are in. Rows of (6, 12), (4, 14) and (3, 3) tokens come at 0.
+ *
+ *   step   at      what
+ *      0    0      row 0 is in, 14 are free; so is row 1, with 4 + 10; row 2 asks for 3 + 10 of 10
+ *      5    5      11 + 9 hold all blocks
+ *      6    6      row 0 needs a block: row 1 goes out, 9 blocks, to 96
+ *      8   96      row 0 goes on to its 12th token, which is out of step 13
+ *     14  102      row 1 comes back, 9 blocks, to 192; row 2 asks for 3 + 10 of 11
+ *     16  192      row 1 takes its 10th block; its 14th token is out of step 23
+ *     24  200      row 2 finds nobody
+ */
+START_TEST(the_watermark_sees_one_that_comes_back)
+{
+    static struct run run;
+
+    begin_run(&run, 20);
+    run.config.sched.groups[0].block_size = 1;
+    run.config.sched.watermark = 0.5;
+    let_swap(&run.config.sched, "swap", 40);
+    set(&run.config.sched, PKV_CHOICE_ADMIT, "first_chunk");
+    run.config.sched.swap.bytes_per_token = 1000000;
+    run.config.sched.swap.link = (struct pkv_link){ .bytes_per_s = 100000000 };
+    ask(&run, (struct asked){ .num_prompt = 6, .num_output = 12 });
+    ask(&run, (struct asked){ .num_prompt = 4, .num_output = 14 });
+    ask(&run, (struct asked){ .num_prompt = 3, .num_output = 3 });
+    expect_outcome(&run, PKV_OUTCOME_DONE);
+    expect_step(&run, 5, 5 * MS, MS, 2, 0);
+    ck_assert_int_eq(run.steps[6].swapped_out_blocks, 9);
+    expect_step(&run, 14, 102 * MS, MS, 0, 11);
+    ck_assert_int_eq(run.steps[14].swapped_in_blocks, 9);
+    ck_assert_int_eq(run.steps[14].admitted, 0);
+    ck_assert_int_eq(run.steps[14].limit, PKV_LIMIT_GATE);
+    expect_step(&run, 15, 103 * MS, 89 * MS, 0, 11);
+    expect_step(&run, 16, 192 * MS, MS, 1, 10);
+    expect_step(&run, 24, 200 * MS, MS, 3, 17);
+    ck_assert_int_eq(run.steps[24].admitted, 1);
+    ck_assert_int_eq(run.figures.end_ns, 203 * MS);
+}
+END_TEST
+
 /* --- what is moved --------------------------------------------------------------------------- */
 
 /* A text of 32 tokens that all begin with, and own ones behind it. */
@@ -420,6 +464,7 @@ int main(void)
     tcase_add_test(two, one_on_the_host_is_cancelled);
     tcase_add_test(two, one_on_its_way_out_is_cancelled);
     tcase_add_test(two, one_on_its_way_in_is_cancelled);
+    tcase_add_test(two, the_watermark_sees_one_that_comes_back);
     tcase_add_test(moved, only_blocks_without_another_holder_move);
     tcase_add_test(moved, what_is_behind_a_gap_is_computed_again);
     tcase_add_test(not_done, a_full_host_falls_back_to_recompute);

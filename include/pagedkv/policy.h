@@ -55,6 +55,8 @@ struct pkv_sched_view {
     const struct pkv_cache *cache;
     struct pkv_request *const *running;    /* [num_running], in admission order */
     size_t num_running;
+    struct pkv_request *const *resuming;   /* [num_resuming], on their way back from the host */
+    size_t num_resuming;
     size_t num_waiting;
     uint32_t num_free_blocks;
     uint32_t num_blocks;
@@ -72,6 +74,18 @@ struct pkv_sched_view {
     uint64_t step;
     uint64_t seed;
 };
+
+/* Whom an admit policy reckons with: those who run, then those on their way back, who hold their blocks
+ * and will run. Only the first can be given up. */
+static inline size_t pkv_view_num_in(const struct pkv_sched_view *view)
+{
+    return view->num_running + view->num_resuming;
+}
+
+static inline const struct pkv_request *pkv_view_in(const struct pkv_sched_view *view, size_t i)
+{
+    return i < view->num_running ? view->running[i] : view->resuming[i - view->num_running];
+}
 
 /* Parts of a step. A running request decodes when it has a token out and one known token to compute,
  * drafts not counted and one in flight taken as out; else it is still in its prompt, or again in it. */
@@ -157,13 +171,14 @@ struct pkv_order_ops {
 struct pkv_admit_ops {
     struct pkv_policy_info info;
     size_t pass_size;
-    size_t pass_size_each;   /* more of it for each running request, those taken in it included */
+    size_t pass_size_each;   /* more of it for each one in, those taken in the pass included */
     void (*begin)(const void *state, const struct pkv_sched_view *view, void *pass);
     /* *need_blocks is c->need_blocks at first; a policy that asks for more raises it to what it
      * asked for, all counted, so that a wait can be explained. */
     enum pkv_admit_verdict (*consider)(const void *state, const struct pkv_sched_view *view,
                                        void *pass, const struct pkv_candidate *c,
                                        uint64_t *need_blocks);
+    /* It is in: RUNNING, or RESUMING, which has all its blocks by now and num_tokens 0. */
     void (*took)(const void *state, const struct pkv_sched_view *view, void *pass,
                  const struct pkv_candidate *c);
     void (*end)(const void *state, const struct pkv_sched_view *view, void *pass);

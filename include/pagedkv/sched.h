@@ -12,8 +12,8 @@
  * until then, and nobody else is given up for as many, nor is anybody admitted. SWAPPED ones wait in the
  * one queue, where requeue puts them, and are asked for by the admit policy with room for all their
  * tokens. They take no budget: RESUMING, they hold their blocks and count for max_num_seqs, but not as
- * running, until they are copied in; then they run behind the last one admitted. What admit policies
- * reckon of those who run leaves them out meanwhile.
+ * running, until they are copied in; then they run behind the last one admitted. Admit policies reckon
+ * with them as with those who run; preempt policies cannot pick them.
  *
  * Invariants, recounted by pkv_sched_check() with those of cache and pool:
  *   S1  a live request is waiting (or preempted, or swapped) and in the queue, or running and in running,

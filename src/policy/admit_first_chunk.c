@@ -8,7 +8,7 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
                                        uint64_t *need_blocks)
 {
     (void)state, (void)pass;
-    uint64_t watermark = view->num_running ? view->num_watermark_blocks : 0;
+    uint64_t watermark = pkv_view_num_in(view) ? view->num_watermark_blocks : 0;
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
     *need_blocks = c->need_blocks + watermark;

@@ -24,7 +24,7 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
     (void)state;
     if (c->need_blocks > view->num_free_blocks)
         return PKV_ADMIT_BLOCKS;
-    if (view->num_running == 0)
+    if (pkv_view_num_in(view) == 0)
         return PKV_ADMIT;
     uint64_t peak = peak_pass_with(pass, view, c->request, true);
     *need_blocks = peak > c->need_blocks ? peak : c->need_blocks;

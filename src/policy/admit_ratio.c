@@ -10,7 +10,8 @@
  * offset sums up, over running from the first on, min(max_tokens - out, clip) x ratio, and what is left
  * of a prompt in pieces in full; then, for each one taken in this pass, its tokens of this step in whole
  * blocks, p, and min(max_tokens, clip) if its prompt ends in this step. What those taken hold by now
- * counts as free again, so that it is not counted twice. All of it is doubles, added in that order.
+ * counts as free again, so that it is not counted twice. One that comes back from the host is reckoned
+ * with as those that run, behind them, from then on. All of it is doubles, added in that order.
  *
  * The ratio begins at init. Each step that decodes, and does nothing else, lowers it by a fixed step,
  * down to min. After preemptions it is  min(1, (sum out + n x retract_decode_steps) / (sum max_tokens + 1))
@@ -110,16 +111,21 @@ static uint64_t num_admitted(const struct pkv_request *r)
     return r->sample.waits_for_fork ? pkv_sample_count(r) : 1;
 }
 
+/* Of one that is in and has its blocks: they are free no more. */
+static void set_aside(const struct ratio_state *s, struct ratio_pass *pass,
+                      const struct pkv_request *r)
+{
+    pass->offset += rest_of_prompt(r);
+    pass->offset += (double)to_come(s, r) * s->ratio;
+}
+
 static void begin(const void *state, const struct pkv_sched_view *view, void *scratch)
 {
     const struct ratio_state *s = state;
     struct ratio_pass *pass = scratch;
     *pass = (struct ratio_pass){0};
-    for (size_t i = 0; i < view->num_running; i++) {
-        const struct pkv_request *r = view->running[i];
-        pass->offset += rest_of_prompt(r);
-        pass->offset += (double)to_come(s, r) * s->ratio;
-    }
+    for (size_t i = 0; i < pkv_view_num_in(view); i++)
+        set_aside(s, pass, pkv_view_in(view, i));
 }
 
 /* Nobody to estimate: all blocks are there. */
@@ -143,7 +149,7 @@ static enum pkv_admit_verdict consider(const void *state, const struct pkv_sched
         return PKV_ADMIT_BLOCKS;
     if (view->takes_runs)
         return PKV_ADMIT;
-    if (view->num_running == 0)
+    if (pkv_view_num_in(view) == 0)
         return consider_alone(view, c, need_blocks);
     uint64_t size = pkv_cache_block_size(view->cache);
     uint64_t locked = c->hit->num_free_blocks * size;
@@ -164,6 +170,10 @@ static void took(const void *state, const struct pkv_sched_view *view, void *scr
     const struct ratio_state *s = state;
     struct ratio_pass *pass = scratch;
     const struct pkv_request *r = c->request;
+    if (r->status == PKV_REQUEST_RESUMING) {
+        set_aside(s, pass, r);
+        return;
+    }
     uint64_t size = pkv_cache_block_size(view->cache);
     uint64_t taken = (c->need_blocks - c->hit->num_free_blocks) * size;
     bool is_whole = c->hit->num_tokens + c->num_tokens >= r->seq.num_known_tokens;

@@ -20,8 +20,8 @@ static void begin(const void *state, const struct pkv_sched_view *view, void *sc
     struct pass *pass = scratch;
     reserve_begin(&pass->reserve, view);
     pass->is_shut = false;
-    for (size_t i = 0; i < view->num_running && !pass->is_shut; i++)
-        pass->is_shut = view->running[i]->num_emitted > 0;
+    for (size_t i = 0; i < pkv_view_num_in(view) && !pass->is_shut; i++)
+        pass->is_shut = pkv_view_in(view, i)->num_emitted > 0;
 }
 
 /* A shut batch is a gate, whatever blocks there are. */

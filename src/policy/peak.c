@@ -149,8 +149,8 @@ static struct peak_item item_of(const struct pkv_sched_view *view, const struct 
 
 void peak_pass_begin(struct peak_pass *pass, const struct pkv_sched_view *view, bool counts_last)
 {
-    for (pass->num = 0; pass->num < view->num_running; pass->num++)
-        pass->items[pass->num] = item_of(view, view->running[pass->num], counts_last);
+    for (pass->num = 0; pass->num < pkv_view_num_in(view); pass->num++)
+        pass->items[pass->num] = item_of(view, pkv_view_in(view, pass->num), counts_last);
     peak_sort(pass->items, pass->num);
 }
 

@@ -50,8 +50,8 @@ static uint64_t others_to_come(const struct pkv_sched_view *view, const struct p
 void reserve_begin(struct reserve_pass *pass, const struct pkv_sched_view *view)
 {
     pass->outstanding = 0;
-    for (size_t i = 0; !view->takes_runs && i < view->num_running; i++)
-        pass->outstanding += blocks_to_come(view, view->running[i]);
+    for (size_t i = 0; !view->takes_runs && i < pkv_view_num_in(view); i++)
+        pass->outstanding += blocks_to_come(view, pkv_view_in(view, i));
 }
 
 enum pkv_admit_verdict reserve_consider(const struct reserve_pass *pass,

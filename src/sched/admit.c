@@ -72,11 +72,17 @@ static void count_overtakes(struct pkv_sched *s)
         s->aside[i]->num_overtakes++;
 }
 
+/* Who runs, or will without being asked for again. */
+static size_t num_in(const struct pkv_sched *s)
+{
+    return s->num_running + s->swap.num_resuming;
+}
+
 static int reserve_admission(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_request *r,
                              uint32_t num_positions, struct pkv_err *err)
 {
     uint32_t positions = sched_table_positions(s, r, num_positions);
-    size_t num = s->num_running + s->swap.num_resuming + gang_num_seats(r);   /* who will run */
+    size_t num = num_in(s) + gang_num_seats(r);
     if (pkv_cache_prepare(s->cache, &r->seq, positions, err) < 0 ||
         pkv_grow(&s->running, &s->running_capacity, num, sizeof(*s->running), err) < 0 ||
         steady_reserve(s, num, err) < 0 || sched_reserve_pass(s, num, err) < 0 ||
@@ -129,6 +135,12 @@ static void leave_queue(struct pkv_sched *s, struct pkv_request *r)
     sched_update_view(s);
 }
 
+static void tell_took(const struct pkv_sched *s, const struct pkv_candidate *c)
+{
+    if (s->config.policies.admit->took)
+        s->config.policies.admit->took(s->admit_state, &s->view, s->pass, c);
+}
+
 /* It has copies on the host, and computes nothing until they are there. */
 static enum considered take_back(struct pkv_sched *s, struct pkv_plan *plan,
                                  const struct pkv_candidate *c, struct pkv_request *r,
@@ -144,6 +156,11 @@ static enum considered take_back(struct pkv_sched *s, struct pkv_plan *plan,
     swap_in(s, plan, r, c->hit, restore);
     record_admission(s, plan, c, r, num_free, true);
     leave_queue(s, r);
+    struct pkv_candidate back = *c;
+    back.num_tokens = 0;
+    back.num_positions = r->seq.num_computed_tokens;
+    back.need_blocks = num_free - s->view.num_free_blocks;
+    tell_took(s, &back);
     return ADMITTED;
 }
 
@@ -167,8 +184,7 @@ static enum considered take(struct pkv_sched *s, struct pkv_plan *plan,
     s->running[s->num_running++] = r;
     gang_admit(s, plan, r);
     leave_queue(s, r);
-    if (s->config.policies.admit->took)
-        s->config.policies.admit->took(s->admit_state, &s->view, s->pass, c);
+    tell_took(s, c);
     return ADMITTED;
 }
 
@@ -191,7 +207,7 @@ static enum considered consider(struct pkv_sched *s, struct pkv_plan *plan, stru
                                 struct pkv_err *err)
 {
     if (pkv_cache_prepare(s->cache, &r->seq, 0, err) < 0 ||
-        sched_reserve_pass(s, s->num_running + gang_num_seats(r), err) < 0)
+        sched_reserve_pass(s, num_in(s) + gang_num_seats(r), err) < 0)
         return NO_MEMORY;
     struct pkv_hit hit;
     look_up(s, r, &hit);
@@ -332,8 +348,7 @@ static int run_pass(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_err *
     int go_on = 1;
     while (go_on > 0 && (r = pkv_waiting_head(s->waiting))) {
         bool over_budget = is_over_budget(s, r);
-        if (over_budget ||
-            s->num_running + s->swap.num_resuming + gang_num_seats(r) > s->max_seqs) {
+        if (over_budget || num_in(s) + gang_num_seats(r) > s->max_seqs) {
             enum pkv_limit limit = over_budget ? PKV_LIMIT_BUDGET : PKV_LIMIT_SEQS;
             note_limit(plan, r, limit, 0, s->view.num_free_blocks);
             break;
@@ -391,7 +406,7 @@ int sched_admit_waiting(struct pkv_sched *s, struct pkv_plan *plan, struct pkv_e
     /* Those who were put to the front or to the tail stay there. */
     if (sched_asks_anew(s) && sched_rank_waiting(s, err) < 0)
         return -1;
-    if (sched_reserve_pass(s, s->num_running, err) < 0)
+    if (sched_reserve_pass(s, num_in(s), err) < 0)
         return -1;
     if (s->config.policies.admit->begin) {
         steady_refresh(s);

@@ -171,6 +171,8 @@ void sched_update_view(struct pkv_sched *s)
 {
     s->view.running = s->running;
     s->view.num_running = s->num_running;
+    s->view.resuming = s->swap.resuming;
+    s->view.num_resuming = s->swap.num_resuming;
     s->view.num_waiting = pkv_waiting_num(s->waiting) + s->num_aside + s->num_deferred;
     s->view.num_free_blocks = pkv_cache_num_free(s->cache);
 }

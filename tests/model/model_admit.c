@@ -80,12 +80,12 @@ static uint64_t blocks_to_come(const struct model *m, const struct model_request
     return more_to_come(m, r, num_held) + model_num_copies(m, r, end);
 }
 
-/* Blocks that the running may still take until they have said all they may. */
+/* Blocks that those in may still take until they have said all they may. */
 static uint64_t blocks_promised(const struct model *m)
 {
     uint64_t sum = 0;
 
-    for (const struct model_request *r = m->running; r != NULL; r = r->next)
+    for (const struct model_request *r = NULL; (r = model_next_in(m, r)) != NULL;)
         sum += blocks_to_come(m, r);
     return sum;
 }
@@ -103,7 +103,7 @@ static uint64_t blocks_of_followers(const struct model *m, const struct model_re
 
 static bool somebody_has_a_token(const struct model *m)
 {
-    for (const struct model_request *r = m->running; r != NULL; r = r->next)
+    for (const struct model_request *r = NULL; (r = model_next_in(m, r)) != NULL;)
         if (r->num_emitted > 0)
             return true;
     return false;
@@ -125,25 +125,50 @@ static const struct model_entry *entry_of(const struct model *m, const struct mo
     return NULL;
 }
 
-/* Tokens that the running may come to take, by the estimate, and those taken in this step with all of
+/* By the estimate, of one that runs or comes back: what is left of its prompt, and what it may say. */
+static double estimate(double sum, const struct model *m, const struct model_request *r,
+                       uint32_t computed)
+{
+    uint32_t expected = model_num_expected(m, r);
+    uint32_t rest = expected > computed && !model_follows(r) ? expected - computed : 0;
+
+    sum += rest == 1 && expected > r->num_prompt && !r->waits_for_fork ? 0 : rest;
+    return sum + (double)tokens_to_come(m, r) * m->ratio;
+}
+
+/* Let in to come back in this step, when so many others had been scheduled. */
+static double estimate_back(double sum, const struct model *m, size_t num_before)
+{
+    for (size_t k = 0; k < m->num_back; k++)
+        if (m->back[k].num_before == num_before)
+            sum = estimate(sum, m, m->back[k].request, m->back[k].request->num_computed);
+    return sum;
+}
+
+static bool is_back_now(const struct model *m, const struct model_request *r)
+{
+    for (size_t k = 0; k < m->num_back; k++)
+        if (m->back[k].request == r)
+            return true;
+    return false;
+}
+
+/* Tokens that those in may come to take, by the estimate, and those taken in this step with all of
  * what they take and may say. */
 static double tokens_set_aside(const struct model *m, double *taken_back)
 {
     double sum = 0;
 
     *taken_back = 0;
-    for (const struct model_request *r = m->running; r != NULL; r = r->next) {
+    for (const struct model_request *r = NULL; (r = model_next_in(m, r)) != NULL;) {
         const struct model_entry *e = entry_of(m, r);
         const struct model_entry *of_first = entry_of(m, model_first(r));
         uint32_t computed = r->num_computed + (e != NULL && !e->admitted ? e->num_tokens : 0);
-        uint32_t expected = model_num_expected(m, r);
-        uint32_t rest = expected > computed && !model_follows(r) ? expected - computed : 0;
 
-        if ((e != NULL && e->admitted) ||
+        if ((e != NULL && e->admitted) || is_back_now(m, r) ||
             (model_follows(r) && of_first != NULL && of_first->admitted))
             continue;
-        sum += rest == 1 && expected > r->num_prompt && !r->waits_for_fork ? 0 : rest;
-        sum += (double)tokens_to_come(m, r) * m->ratio;
+        sum = estimate(sum, m, r, computed);
     }
     for (size_t i = 0; i < m->num_entries; i++) {
         const struct model_entry *e = &m->entries[i];
@@ -151,6 +176,7 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
         double taken = (double)e->num_blocks_after[0] * m->config.groups[0].block_size - e->num_hit;
         int64_t most = r->max_tokens > 0 ? r->max_tokens : 1;
 
+        sum = estimate_back(sum, m, i);
         if (!e->admitted)
             continue;
         most = most < m->config.clip_tokens ? most : m->config.clip_tokens;
@@ -159,7 +185,7 @@ static double tokens_set_aside(const struct model *m, double *taken_back)
                (double)(m->config.groups[0].block_size * (1 + e->num_followers));
         *taken_back += taken;
     }
-    return sum;
+    return estimate_back(sum, m, m->num_entries);
 }
 
 static bool passes_ratio(const struct model *m, const struct candidate *c, uint64_t free)
@@ -174,7 +200,7 @@ static bool passes_ratio(const struct model *m, const struct candidate *c, uint6
         if (r == c->request || (r != NULL && c->request->waits_for_fork))
             asked += (double)tokens_to_come(m, r) + size;
     }
-    if (m->running == NULL)
+    if (model_next_in(m, NULL) == NULL)
         return blocks_needed(m, c, c->request->num_known, UINT32_MAX) <= free;
     return asked < ((double)free - c->hit.num_unheld) * size + taken_back - aside;
 }
@@ -191,7 +217,7 @@ static uint64_t blocks_reserved(const struct model *m, const struct candidate *c
 static bool passes(const struct model *m, const struct candidate *c, uint64_t need, uint64_t free)
 {
     const struct model_request *r = c->request;
-    uint64_t spare = m->running != NULL ? m->config.num_watermark_blocks : 0;
+    uint64_t spare = model_next_in(m, NULL) != NULL ? m->config.num_watermark_blocks : 0;
 
     switch (m->config.admit) {
     case MODEL_ADMIT_FIRST_CHUNK:
@@ -201,7 +227,7 @@ static bool passes(const struct model *m, const struct candidate *c, uint64_t ne
                blocks_needed(m, c, r->num_known, model_batches_at_once(m)) + spare <= free;
     case MODEL_ADMIT_FUTURE_PEAK:
         return need <= free &&
-               (m->running == NULL || model_future_peak(m, r) < m->config.num_blocks);
+               (model_next_in(m, NULL) == NULL || model_future_peak(m, r) < m->config.num_blocks);
     case MODEL_ADMIT_MC_SF:
         return need <= free && model_future_peak(m, r) <= m->config.num_blocks;
     case MODEL_ADMIT_RATIO:

@@ -226,7 +226,7 @@ uint64_t model_future_peak(const struct model *m, const struct model_request *mo
             if (r == more || (r != NULL && more->waits_for_fork))
                 sum += blocks_after(m, r, steps);
         }
-        for (const struct model_request *r = m->running; r != NULL; r = r->next)
+        for (const struct model_request *r = NULL; (r = model_next_in(m, r)) != NULL;)
             sum += blocks_after(m, r, steps);
         peak = sum > peak ? sum : peak;
     }

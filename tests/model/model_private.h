@@ -209,6 +209,8 @@ uint32_t model_num_shared(const struct model *m, const struct model_request *r);
 void model_forget_tables(struct model_entry *e);
 void model_schedule(struct model *m);
 size_t model_num_resuming(const struct model *m);
+/* Those who run, then those on their way back: the one behind r, or the first; NULL = no more. */
+const struct model_request *model_next_in(const struct model *m, const struct model_request *r);
 void model_join(struct model *m, struct model_request *r);
 void model_put_front(struct model *m, struct model_request *r);
 void model_commit(struct model *m, int64_t end_ns);

@@ -195,6 +195,15 @@ uint64_t model_count_coming(const struct model *m)
     return num;
 }
 
+const struct model_request *model_next_in(const struct model *m, const struct model_request *r)
+{
+    if (r == NULL)
+        return m->running != NULL ? m->running : m->resuming;
+    if (r->next == NULL && r->status != MODEL_RESUMING)
+        return m->resuming;
+    return r->next;
+}
+
 size_t model_num_resuming(const struct model *m)
 {
     const struct model_request *r;
