@@ -109,7 +109,8 @@ static void read_spec(const struct model *m, struct model_request *r,
     r->output_origin = spec->content.output_origin;
     r->output_first = spec->content.output_first;
     r->admitted_ns = r->first_token_ns = r->last_token_ns = r->finish_ns = PKV_NO_TIME;
-    longest = (uint64_t)r->num_prompt + r->num_output + model_most_ahead(m, 2);
+    /* An admission is padded with all drafts, whatever a later step may verify of them. */
+    longest = (uint64_t)r->num_prompt + r->num_output + m->config.lookahead + m->config.num_drafts;
     for (uint32_t g = 0; g < m->config.num_groups; g++)
         r->table[g] = model_alloc(1 + (size_t)model_table_length(m, g, longest),
                                   sizeof(struct model_block *));
