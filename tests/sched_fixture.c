@@ -68,16 +68,29 @@ void expect_sched_sound(struct pkv_sched *sched)
     ck_assert_msg(pkv_sched_check(sched, &err) == 0, "%s", err.text);
 }
 
-const struct pkv_plan *step(struct pkv_sched *sched)
+struct pkv_plan *plan_one(struct pkv_sched *sched)
 {
     struct pkv_plan *plan;
 
     ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
     ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
+    expect_sched_sound(sched);
+    return plan;
+}
+
+void commit_one(struct pkv_sched *sched, struct pkv_plan *plan)
+{
     pkv_sched_commit(sched, plan);
     for (size_t i = 0; i < plan->num_finished; i++)
         pkv_sched_forget(sched, plan->finished[i]);
     expect_sched_sound(sched);
+}
+
+const struct pkv_plan *step(struct pkv_sched *sched)
+{
+    struct pkv_plan *plan = plan_one(sched);
+
+    commit_one(sched, plan);
     return plan;
 }
 
@@ -100,4 +113,9 @@ void expect_waiting(struct pkv_sched *sched, const char *rows)
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
                                    i > 0 ? " " : "", waiting[i]->row);
     ck_assert_str_eq(text, rows);
+}
+
+uint32_t num_keys(struct pkv_sched *sched)
+{
+    return pkv_cache_figures(pkv_sched_cache(sched)).num_keys;
 }

@@ -20,6 +20,10 @@ struct pkv_request *add(struct pkv_sched *sched, uint64_t row, uint32_t num_prom
                         uint32_t num_output, int64_t priority);
 
 void expect_sched_sound(struct pkv_sched *sched);
+/* The two halves of a step, for tests in which plans overlap; each is audited. */
+struct pkv_plan *plan_one(struct pkv_sched *sched);
+void commit_one(struct pkv_sched *sched, struct pkv_plan *plan);
+uint32_t num_keys(struct pkv_sched *sched);
 /* One step; finished requests are forgotten. The plan is still there to read. */
 const struct pkv_plan *step(struct pkv_sched *sched);
 uint32_t num_used(struct pkv_sched *sched);

@@ -24,29 +24,6 @@ static struct pkv_sched_config async_config(uint32_t num_blocks)
     return config;
 }
 
-static struct pkv_plan *plan_one(struct pkv_sched *sched)
-{
-    struct pkv_plan *plan;
-
-    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
-    ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
-    expect_sched_sound(sched);
-    return plan;
-}
-
-static void commit_one(struct pkv_sched *sched, struct pkv_plan *plan)
-{
-    pkv_sched_commit(sched, plan);
-    for (size_t i = 0; i < plan->num_finished; i++)
-        pkv_sched_forget(sched, plan->finished[i]);
-    expect_sched_sound(sched);
-}
-
-static uint32_t num_keys(struct pkv_sched *sched)
-{
-    return pkv_cache_figures(pkv_sched_cache(sched)).num_keys;
-}
-
 /* P = 3, O = 2.
  *   plan 0    3 tokens, so that the first token will come
  *   plan 1    that one counts: 1 token, position 3 is filled. What it says is not known: no identity.

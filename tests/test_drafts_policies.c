@@ -49,29 +49,6 @@ static struct pkv_request *add_of(struct pkv_sched *sched, uint64_t row, const c
     return r;
 }
 
-static struct pkv_plan *plan_one(struct pkv_sched *sched)
-{
-    struct pkv_plan *plan;
-
-    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
-    ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
-    expect_sched_sound(sched);
-    return plan;
-}
-
-static void commit_one(struct pkv_sched *sched, struct pkv_plan *plan)
-{
-    pkv_sched_commit(sched, plan);
-    for (size_t i = 0; i < plan->num_finished; i++)
-        pkv_sched_forget(sched, plan->finished[i]);
-    expect_sched_sound(sched);
-}
-
-static uint32_t num_keys(struct pkv_sched *sched)
-{
-    return pkv_cache_figures(pkv_sched_cache(sched)).num_keys;
-}
-
 /* --- who is told what ------------------------------------------------------------------------ */
 
 static struct pkv_step_facts told;

@@ -22,24 +22,6 @@ static struct pkv_sched_config window_config(uint32_t window, uint32_t block_siz
     return config;
 }
 
-static struct pkv_plan *plan_one(struct pkv_sched *sched)
-{
-    struct pkv_plan *plan;
-
-    ck_assert_int_eq(pkv_sched_plan(sched, &plan, NULL), 0);
-    ck_assert_int_eq(pkv_plan_check(sched, plan, NULL), 0);
-    expect_sched_sound(sched);
-    return plan;
-}
-
-static void commit_one(struct pkv_sched *sched, struct pkv_plan *plan)
-{
-    pkv_sched_commit(sched, plan);
-    for (size_t i = 0; i < plan->num_finished; i++)
-        pkv_sched_forget(sched, plan->finished[i]);
-    expect_sched_sound(sched);
-}
-
 /* So many null blocks and blocks held when each plan is made, while the one before it is out. */
 static void expect_held(struct pkv_sched *sched, const struct pkv_request *r, const uint32_t (*want)[2],
                         size_t num)
