@@ -160,7 +160,7 @@ static int plan(struct loader *l, struct pkv_err *err)
     struct pkv_scenario *s = l->scenario;
     struct pkv_scenario_kv *kv = s->kv;
     struct pkv_kv_config config = { .dtype = kv->model.dtype, .fp32_state = kv->model.fp32_state };
-    struct pkv_err why = { PKV_ERR_NONE };
+    struct pkv_err why = {0};
 
     if (s->kv_dtype > 0)
         config.dtype = (enum pkv_kv_dtype)(s->kv_dtype - 1);
@@ -183,7 +183,7 @@ static int count_blocks(struct loader *l, struct pkv_err *err)
 {
     struct pkv_scenario_kv *kv = l->scenario->kv;
     const struct given *budget = &l->given[KEY_NUM_BLOCKS];
-    struct pkv_err why = { PKV_ERR_NONE };
+    struct pkv_err why = {0};
 
     if (pkv_kv_fit_make(&kv->plan, kv->pools, kv->num_pools, &kv->fit, &why) < 0)
         return fail_at(budget, &why, err);
@@ -217,7 +217,7 @@ int loader_settle_kv(struct loader *l, struct pkv_err *err)
 {
     struct pkv_scenario *s = l->scenario;
     const struct given *model = &l->given[KEY_MODEL], *groups = &l->given[KEY_GROUPS];
-    struct pkv_err why = { PKV_ERR_NONE };
+    struct pkv_err why = {0};
 
     if (model->source == KEY_NONE && s->kv)
         return node_fail(l->given[KEY_NUM_BLOCKS].node, err, "kv.budget: how many blocks that is "
