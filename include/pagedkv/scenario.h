@@ -68,6 +68,11 @@ struct pkv_scenario {
  * the file's folder, those in settings from the current one. */
 struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_setting *settings,
                                        size_t num_settings, struct pkv_err *err);
+/* The same of a text that is in no file. `name` stands for a path in errors; relative paths start from
+ * the current folder. */
+struct pkv_scenario *pkv_scenario_parse(const char *name, const char *text,
+                                        const struct pkv_setting *settings, size_t num_settings,
+                                        struct pkv_err *err);
 void pkv_scenario_destroy(struct pkv_scenario *scenario);
 
 /* The scenario as it will run, every key written out, as YAML; loading it gives the same run. Paths

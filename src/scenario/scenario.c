@@ -42,6 +42,13 @@ static int keep_trace_place(const struct loader *l, struct pkv_err *err)
     return 0;
 }
 
+static int give_root(struct loader *l, const struct node *root, struct pkv_err *err)
+{
+    if (root->kind != NODE_MAP)
+        return node_fail(root, err, "a scenario is a map of keys, like 'kv: {num_blocks: 1000}'");
+    return loader_give_map(l, "", root, LAYER_FILE, err);
+}
+
 static int give_file(struct loader *l, const char *path, struct pkv_err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -51,9 +58,7 @@ static int give_file(struct loader *l, const char *path, struct pkv_err *err)
     l->folder = forest_copy(&l->forest, path, slash ? (size_t)(slash - path) + 1 : 0, err);
     if (!l->folder || tree_load(&l->forest, path, TREE_YAML, &root, err) < 0)
         return -1;
-    if (root->kind != NODE_MAP)
-        return node_fail(root, err, "a scenario is a map of keys, like 'kv: {num_blocks: 1000}'");
-    return loader_give_map(l, "", root, LAYER_FILE, err);
+    return give_root(l, root, err);
 }
 
 static int give_settings(struct loader *l, const struct pkv_setting *settings, size_t num,
@@ -131,6 +136,21 @@ struct pkv_scenario *pkv_scenario_load(const char *path, const struct pkv_settin
     struct pkv_scenario *made = NULL;
 
     if (loader_gather(&l, path, settings, num_settings, err) == 0)
+        made = loader_make(&l, err);
+    forest_finish(&l.forest);
+    return made;
+}
+
+struct pkv_scenario *pkv_scenario_parse(const char *name, const char *text,
+                                        const struct pkv_setting *settings, size_t num_settings,
+                                        struct pkv_err *err)
+{
+    struct loader l = { .path = name, .folder = "" };
+    struct pkv_scenario *made = NULL;
+    struct node *root;
+
+    if (tree_parse(&l.forest, name, text, strlen(text), TREE_YAML, true, &root, err) == 0 &&
+        give_root(&l, root, err) == 0 && give_settings(&l, settings, num_settings, err) == 0)
         made = loader_make(&l, err);
     forest_finish(&l.forest);
     return made;
