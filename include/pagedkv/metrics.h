@@ -150,6 +150,9 @@ int pkv_metrics_finish(struct pkv_metrics *metrics, const struct pkv_engine_figu
                        const struct pkv_run_info *info, struct pkv_err *err);
 /* After finish: have any files been put in place? */
 bool pkv_metrics_has_kept(const struct pkv_metrics *metrics);
+/* After finish: the text of summary.json, good until the next call; NULL = no memory. */
+const char *pkv_metrics_json(struct pkv_metrics *metrics, const struct pkv_run_info *info,
+                             struct pkv_err *err);
 const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics);
 /* The stretches so far, in time order. */
 size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_point *out,

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define NUM_COLUMNS (offsetof(struct pkv_step_row, regular_gap_ns) / sizeof(int64_t))
-
 #define FILES(X)                                                                        \
     X(PKV_FILE_STEPS, steps, "steps.csv") X(PKV_FILE_REQUESTS, requests, "requests.csv") \
     X(PKV_FILE_EVENTS, events, "events.jsonl")                                          \
@@ -29,8 +27,9 @@ struct pkv_metrics {
     struct exact_means means;
     struct pkv_summary summary;
     struct pkv_text scratch;
-    struct pkv_step_row last_kept;
-    bool has_last_kept, gap_failed;
+    struct pkv_text json;          /* the summary's, once it is asked for */
+    struct thinning thinning;
+    bool gap_failed;
     bool has_kept;                 /* files of this run have their names */
     struct pkv_err gap_err;        /* why adding a gap failed; told at the next row */
 };
@@ -59,7 +58,7 @@ static void write_step_header(struct pkv_out *out)
         PKV_STEP_COLUMNS(NAME)
 #undef NAME
     };
-    for (size_t i = 0; i < NUM_COLUMNS; i++) {
+    for (size_t i = 0; i < NUM_STEP_COLUMNS; i++) {
         if (i)
             pkv_out_char(out, ',');
         pkv_out_text(out, names[i]);
@@ -74,6 +73,7 @@ struct pkv_metrics *pkv_metrics_create(const struct pkv_metrics_config *config,
     if (!m)
         return NULL;
     m->config = *config;
+    m->thinning = (struct thinning){.every = config->every, .on_change = config->on_change};
     m->figures.target_ttft_ns = config->target_ttft_ns;
     m->figures.target_itl_ns = config->target_itl_ns;
     m->figures.has_window = config->after_ns > 0 || config->until_ns > 0;
@@ -100,35 +100,17 @@ void pkv_metrics_destroy(struct pkv_metrics *m)
     figures_finish(&m->figures);
     request_log_finish(&m->request_log);
     pkv_text_free(&m->scratch);
+    pkv_text_free(&m->json);
     pkv_free(m);
-}
-
-/* Does a count of requests or blocks, or the limit, differ? Times and tokens always do. */
-static bool has_changed(const struct pkv_step_row *a, const struct pkv_step_row *b)
-{
-    return a->waiting != b->waiting || a->running != b->running ||
-           a->free_blocks != b->free_blocks || a->cached_blocks != b->cached_blocks ||
-           a->free_blocks_end != b->free_blocks_end || a->admitted != b->admitted ||
-           a->resumed != b->resumed || a->preempted != b->preempted ||
-           a->finished != b->finished || a->rejected != b->rejected ||
-           a->aborted != b->aborted || a->evicted_blocks != b->evicted_blocks ||
-           a->swapped_out_blocks != b->swapped_out_blocks ||
-           a->swapped_in_blocks != b->swapped_in_blocks || a->limit != b->limit;
 }
 
 static void write_row(struct pkv_metrics *m, const struct pkv_step_row *row)
 {
-    int64_t values[NUM_COLUMNS];
-    if (m->config.every > 1 && (uint64_t)row->step % m->config.every != 0)
+    int64_t values[NUM_STEP_COLUMNS];
+    if (!thinning_keeps(&m->thinning, row))
         return;
-    if (m->config.on_change) {
-        if (m->has_last_kept && !has_changed(row, &m->last_kept))
-            return;
-        m->last_kept = *row;
-        m->has_last_kept = true;
-    }
     memcpy(values, row, sizeof values);    /* the printed columns are the first fields, in order */
-    pkv_out_csv_row(m->steps, values, NUM_COLUMNS);
+    pkv_out_csv_row(m->steps, values, NUM_STEP_COLUMNS);
 }
 
 static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row *row,
@@ -247,6 +229,15 @@ int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *f
         status = -1;
     }
     return put_in_place(m, status, err);
+}
+
+const char *pkv_metrics_json(struct pkv_metrics *m, const struct pkv_run_info *info,
+                             struct pkv_err *err)
+{
+    pkv_text_clear(&m->json);
+    if (summary_json_text(&m->json, &m->summary, &m->means, &m->config, info, err) < 0)
+        return NULL;
+    return m->json.text;
 }
 
 bool pkv_metrics_has_kept(const struct pkv_metrics *metrics)

@@ -119,7 +119,22 @@ struct series {
 
 void series_add(struct series *s, const struct pkv_step_row *row);
 
+/* ---- thinning.c: rows of the step log that are kept ---- */
+
+/* The printed columns are the first fields of a row, in order. */
+#define NUM_STEP_COLUMNS (offsetof(struct pkv_step_row, regular_gap_ns) / sizeof(int64_t))
+
+struct thinning {
+    uint64_t every;             /* 0 or 1 = all */
+    bool on_change, has_last_kept;
+    struct pkv_step_row last_kept;
+};
+bool thinning_keeps(struct thinning *t, const struct pkv_step_row *row);
+
 /* ---- request_log.c: requests.csv ---- */
+
+/* Where a row stands: its time, INT64_MAX = behind all others. Ties go by the row in the trace. */
+int64_t request_place_ns(const struct pkv_request_row *row);
 
 /* A row that waits for its place: rows are written in the order of their time, ties by trace row,
  * and the engine reports the end of a step before it knows what ends at the same moment. */
@@ -151,6 +166,10 @@ const char *request_id(struct pkv_text *scratch, const struct pkv_request *r, st
 int event_log_add(struct pkv_out *out, struct pkv_text *scratch, const struct pkv_event *event,
                   struct pkv_err *err);
 
+/* Added to t. 0 or -1. */
+int summary_json_text(struct pkv_text *t, const struct pkv_summary *s, const struct exact_means *means,
+                      const struct pkv_metrics_config *config, const struct pkv_run_info *info,
+                      struct pkv_err *err);
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err);

@@ -87,7 +87,7 @@ static void write_line(struct pkv_text *t, const char *id, const struct pkv_requ
     pkv_text_add(t, "\n");
 }
 
-static int64_t place_of(const struct pkv_request_row *row)
+int64_t request_place_ns(const struct pkv_request_row *row)
 {
     if (row->status == PKV_REQUEST_REJECTED)
         return row->request->arrival_ns;
@@ -109,7 +109,7 @@ int request_log_add(struct request_log *log, const struct pkv_request_row *row,
     const char *id = request_id(&log->id, row->request, err);
     if (!id)
         return -1;
-    p->time_ns = place_of(row);
+    p->time_ns = request_place_ns(row);
     p->row = row->request->row;
     pkv_text_clear(&p->line);
     write_line(&p->line, id, row);

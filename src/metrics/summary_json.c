@@ -248,39 +248,45 @@ static void add_samples(struct pkv_text *t, const struct pkv_summary *s, const s
     end(t);
 }
 
+int summary_json_text(struct pkv_text *t, const struct pkv_summary *s, const struct exact_means *means,
+                      const struct pkv_metrics_config *config, const struct pkv_run_info *info,
+                      struct pkv_err *err)
+{
+    pkv_text_add(t, "{");
+    top_count(t, "schema", SCHEMA);
+    add_counts(t, s, config);
+    add_means(t, s, means);
+    add_rates(t, s, means);
+    top_count(t, "wall_ns", (uint64_t)info->wall_ns);
+    top_key(t, "version");
+    pkv_text_json(t, info->version);
+    top_count(t, "seed", info->seed);
+    top_key(t, "scenario_sha256");
+    pkv_text_json(t, info->scenario_sha256);
+    top_key(t, "outcome");
+    pkv_text_json(t, pkv_outcome_name(s->engine.outcome));
+    if (s->has_waste)
+        add_waste(t, means);
+    if (s->has_speculation)
+        add_speculation(t, &s->engine);
+    if (s->engine.swap_block_bytes > 0)
+        add_swap(t, &s->engine);
+    if (s->has_samples)
+        add_samples(t, s, means);
+    if (s->has_window)
+        add_whole(t, s);
+    pkv_text_add(t, "\n}\n");
+    return t->failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for summary.json") : 0;
+}
+
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err)
 {
     struct pkv_text t = {0};
-    pkv_text_add(&t, "{");
-    top_count(&t, "schema", SCHEMA);
-    add_counts(&t, s, config);
-    add_means(&t, s, means);
-    add_rates(&t, s, means);
-    top_count(&t, "wall_ns", (uint64_t)info->wall_ns);
-    top_key(&t, "version");
-    pkv_text_json(&t, info->version);
-    top_count(&t, "seed", info->seed);
-    top_key(&t, "scenario_sha256");
-    pkv_text_json(&t, info->scenario_sha256);
-    top_key(&t, "outcome");
-    pkv_text_json(&t, pkv_outcome_name(s->engine.outcome));
-    if (s->has_waste)
-        add_waste(&t, means);
-    if (s->has_speculation)
-        add_speculation(&t, &s->engine);
-    if (s->engine.swap_block_bytes > 0)
-        add_swap(&t, &s->engine);
-    if (s->has_samples)
-        add_samples(&t, s, means);
-    if (s->has_window)
-        add_whole(&t, s);
-    pkv_text_add(&t, "\n}\n");
-    if (!t.failed)
+    int status = summary_json_text(&t, s, means, config, info, err);
+    if (status == 0)
         pkv_out_bytes(out, t.text, t.length);
-    int status = t.failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for summary.json")
-                          : 0;
     pkv_text_free(&t);
     return status;
 }
