@@ -13,6 +13,7 @@
 #include "mistaken.h"
 #include "outdir.h"
 #include "pagedkv/report.h"
+#include "pagedkv/sim.h"
 #include "stepping.h"
 #include "terminal.h"
 
@@ -39,62 +40,32 @@ static bool should_stop(void *ctx)
     return cli_interrupted() || s->stepping.has_stopped;
 }
 
-/* No file of the run may be one that it reads. */
-static int spare_inputs(const struct session *s, unsigned files, struct pkv_err *err)
-{
-    static const struct { unsigned bit; const char *name; } known[] = {
-#define ROW(sym, bit, name) {bit, name},
-        PKV_FILES(ROW)
-#undef ROW
-    };
-    for (size_t i = 0; s->options->dir != NULL && i < sizeof known / sizeof *known; i++)
-        if ((files & known[i].bit) != 0 &&
-            pkv_scenario_spare(s->scenario, s->path, s->options->dir, known[i].name, err) < 0)
-            return -1;
-    return 0;
-}
-
 static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
-    const struct pkv_sched_config *sched = &s->scenario->sched;
     unsigned files = o->files != 0 ? o->files : PKV_FILE_ALL;
     if (o->dir != NULL && (files & PKV_FILE_SCENARIO) != 0 &&
         pkv_scenario_check_paths(s->scenario, err) < 0)
         return -1;
-    if (spare_inputs(s, files, err) < 0 || cli_outdir_make(&s->dir, o->dir, err) < 0)
+    if (pkv_sim_spare(s->scenario, s->path, o->dir, files, err) < 0 ||
+        cli_outdir_make(&s->dir, o->dir, err) < 0)
         return -1;
-    struct pkv_metrics_config config = {
-        .dir = s->dir.path,
-        .files = files,
-        .every = o->every,
-        .on_change = o->on_change,
-        .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
-        .num_gpu_blocks = sched->num_blocks + 1,
-        .has_speculation = sched->speculation.method != PKV_SPECULATION_NONE,
-        .has_waste = sched->policies.layout->create != NULL,
-        .after_ns = s->scenario->measure_after_ns,
-        .until_ns = s->scenario->measure_until_ns,
-        .target_ttft_ns = s->scenario->target_ttft_ns,
-        .target_itl_ns = s->scenario->target_itl_ns,
-    };
+    struct pkv_metrics_config config = pkv_sim_metrics_config(s->scenario);
+    config.dir = s->dir.path;
+    config.files = files;
+    config.every = o->every;
+    config.on_change = o->on_change;
     s->metrics = pkv_metrics_create(&config, err);
     return s->metrics != NULL ? 0 : -1;
 }
 
 static int open_engine(struct session *s, struct pkv_err *err)
 {
-    struct pkv_engine_config config = {
-        .sched = s->scenario->sched,
-        .step_time = s->scenario->step_time,
-        .source = s->traffic.source,
-        .horizon_ns = s->scenario->horizon_ns,
-        .stuck_steps = 1,
-        .check = s->options->check,
-        .log_evicted = s->options->step,
-        .should_stop = should_stop,
-        .stop_ctx = s,
-    };
+    struct pkv_engine_config config = pkv_sim_engine_config(s->scenario, &s->traffic);
+    config.check = s->options->check;
+    config.log_evicted = s->options->step;
+    config.should_stop = should_stop;
+    config.stop_ctx = s;
     config.sinks[config.num_sinks++] = pkv_metrics_sink(s->metrics);
     if (s->options->step) {
         if (cli_stepping_begin(&s->stepping, s->scenario, err) < 0)
@@ -149,7 +120,7 @@ static int keep(struct session *s, struct pkv_err *err)
     char sha256[65];
     pkv_scenario_sha256(s->resolved, sha256);
     struct pkv_run_info info = {
-        .version = PKV_VERSION,
+        .version = pkv_version(),
         .seed = s->scenario->seed,
         .scenario_sha256 = sha256,
         .scenario_yaml = s->resolved,

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "pagedkv/sim.h"
 #include "report/compare_private.h"
 
 /* The first run of a seed. */
@@ -71,33 +72,21 @@ static int on_step(void *ctx, struct pkv_sched *sched, const struct pkv_step_row
 
 static int open_run(struct run *r, struct pkv_err *err)
 {
-    const struct pkv_sched_config *sched = &r->scenario.sched;
-    const struct pkv_metrics_config metrics = {
-        .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
-        .num_gpu_blocks = sched->num_blocks + 1,
-        .target_ttft_ns = r->scenario.target_ttft_ns,
-        .target_itl_ns = r->scenario.target_itl_ns,
-        .after_ns = r->scenario.measure_after_ns,
-        .until_ns = r->scenario.measure_until_ns,
-    };
+    const struct pkv_metrics_config metrics = pkv_sim_metrics_config(&r->scenario);
     if (pkv_scenario_open_traffic(&r->scenario, &r->traffic, err) < 0)
         return -1;
     r->metrics = pkv_metrics_create(&metrics, err);
     if (!r->metrics)
         return -1;
-    struct pkv_engine_config engine = {
-        .sched = *sched,
-        .step_time = r->scenario.step_time,
-        .source = r->traffic.source,
-        .sinks = {pkv_metrics_sink(r->metrics), run_times_sink(&r->times),
-                  run_groups_sink(&r->groups), {.step = on_step, .ctx = r}},
-        .num_sinks = r->seed == 0 ? 4 : 3,
-        .horizon_ns = r->scenario.horizon_ns,
-        .stuck_steps = 1,
-        .check = r->crew->config->check,
-        .should_stop = should_stop,
-        .stop_ctx = r,
-    };
+    struct pkv_engine_config engine = pkv_sim_engine_config(&r->scenario, &r->traffic);
+    engine.sinks[engine.num_sinks++] = pkv_metrics_sink(r->metrics);
+    engine.sinks[engine.num_sinks++] = run_times_sink(&r->times);
+    engine.sinks[engine.num_sinks++] = run_groups_sink(&r->groups);
+    if (r->seed == 0)
+        engine.sinks[engine.num_sinks++] = (struct pkv_sink){.step = on_step, .ctx = r};
+    engine.check = r->crew->config->check;
+    engine.should_stop = should_stop;
+    engine.stop_ctx = r;
     r->engine = pkv_engine_create(&engine, err);
     return r->engine ? 0 : -1;
 }

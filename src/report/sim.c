@@ -1,0 +1,188 @@
+/*
+ * sim.c - a run from its scenario to its figures, the record kept in memory, in files, or both.
+ *
+ * What a scenario's keys mean for the parts of a run is said here once, for the program as well.
+ */
+#include "pagedkv/sim.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+
+struct pkv_sim {
+    struct pkv_scenario *scenario;   /* owned, as all pointers below */
+    char *resolved;
+    struct pkv_traffic traffic;
+    struct pkv_metrics *metrics;
+    struct pkv_columns *columns;
+    struct pkv_engine *engine;
+    const char *json;                /* borrowed from metrics */
+    atomic_bool is_to_stop;
+};
+
+struct pkv_metrics_config pkv_sim_metrics_config(const struct pkv_scenario *scenario)
+{
+    const struct pkv_sched_config *sched = &scenario->sched;
+    return (struct pkv_metrics_config){
+        .block_size = pkv_groups_block_size(sched->groups, sched->num_groups),
+        .num_gpu_blocks = sched->num_blocks + 1,
+        .has_speculation = sched->speculation.method != PKV_SPECULATION_NONE,
+        .has_waste = sched->policies.layout->create != NULL,
+        .after_ns = scenario->measure_after_ns,
+        .until_ns = scenario->measure_until_ns,
+        .target_ttft_ns = scenario->target_ttft_ns,
+        .target_itl_ns = scenario->target_itl_ns,
+    };
+}
+
+struct pkv_engine_config pkv_sim_engine_config(const struct pkv_scenario *scenario,
+                                               const struct pkv_traffic *traffic)
+{
+    return (struct pkv_engine_config){
+        .sched = scenario->sched,
+        .step_time = scenario->step_time,
+        .source = traffic->source,
+        .horizon_ns = scenario->horizon_ns,
+        .stuck_steps = 1,
+    };
+}
+
+int pkv_sim_spare(const struct pkv_scenario *scenario, const char *path, const char *dir,
+                  unsigned files, struct pkv_err *err)
+{
+    static const struct { unsigned bit; const char *name; } known[] = {
+#define ROW(sym, bit, name) {bit, name},
+        PKV_FILES(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; dir && i < sizeof known / sizeof *known; i++)
+        if ((files & known[i].bit) != 0 &&
+            pkv_scenario_spare(scenario, path, dir, known[i].name, err) < 0)
+            return -1;
+    return 0;
+}
+
+static bool should_stop(void *ctx)
+{
+    const struct pkv_sim *sim = ctx;
+    return atomic_load_explicit(&sim->is_to_stop, memory_order_relaxed);
+}
+
+static struct pkv_scenario *load(const struct pkv_sim_config *c, struct pkv_err *err)
+{
+    if (c->path || !c->text)
+        return pkv_scenario_load(c->path, c->settings, c->num_settings, err);
+    return pkv_scenario_parse(c->text_name ? c->text_name : "", c->text, c->settings, c->num_settings,
+                              err);
+}
+
+static int open_record(struct pkv_sim *sim, const struct pkv_sim_config *c, struct pkv_err *err)
+{
+    struct pkv_metrics_config metrics = pkv_sim_metrics_config(sim->scenario);
+    metrics.dir = c->dir;
+    metrics.files = c->files != 0 ? c->files : PKV_FILE_ALL;
+    metrics.every = c->columns.every;
+    metrics.on_change = c->columns.on_change;
+    if (c->dir && (metrics.files & PKV_FILE_SCENARIO) != 0 &&
+        pkv_scenario_check_paths(sim->scenario, err) < 0)
+        return -1;
+    if (pkv_sim_spare(sim->scenario, c->path, c->dir, metrics.files, err) < 0)
+        return -1;
+    sim->columns = pkv_columns_create(&c->columns, err);
+    sim->metrics = sim->columns ? pkv_metrics_create(&metrics, err) : NULL;
+    return sim->metrics ? 0 : -1;
+}
+
+static int open_engine(struct pkv_sim *sim, const struct pkv_sim_config *c, struct pkv_err *err)
+{
+    struct pkv_engine_config engine = pkv_sim_engine_config(sim->scenario, &sim->traffic);
+    engine.sinks[engine.num_sinks++] = pkv_metrics_sink(sim->metrics);
+    engine.sinks[engine.num_sinks++] = pkv_columns_sink(sim->columns);
+    engine.check = c->check;
+    engine.should_stop = should_stop;
+    engine.stop_ctx = sim;
+    sim->engine = pkv_engine_create(&engine, err);
+    return sim->engine ? 0 : -1;
+}
+
+struct pkv_sim *pkv_sim_create(const struct pkv_sim_config *config, struct pkv_err *err)
+{
+    struct pkv_sim *sim = pkv_alloc(1, sizeof *sim, err);
+    if (!sim)
+        return NULL;
+    atomic_init(&sim->is_to_stop, false);
+    sim->scenario = load(config, err);
+    if (sim->scenario)
+        sim->resolved = pkv_scenario_resolved(sim->scenario, err);
+    if (sim->resolved && pkv_scenario_open_traffic(sim->scenario, &sim->traffic, err) == 0 &&
+        open_record(sim, config, err) == 0 && open_engine(sim, config, err) == 0)
+        return sim;
+    pkv_sim_destroy(sim);
+    return NULL;
+}
+
+void pkv_sim_destroy(struct pkv_sim *sim)
+{
+    if (!sim)
+        return;
+    pkv_engine_destroy(sim->engine);
+    pkv_metrics_destroy(sim->metrics);
+    pkv_columns_destroy(sim->columns);
+    pkv_traffic_close(&sim->traffic);
+    pkv_scenario_free_text(sim->resolved);
+    pkv_scenario_destroy(sim->scenario);
+    pkv_free(sim);
+}
+
+int pkv_sim_run(struct pkv_sim *sim, struct pkv_err *err)
+{
+    return pkv_engine_run(sim->engine, err);
+}
+
+void pkv_sim_stop(struct pkv_sim *sim)
+{
+    atomic_store_explicit(&sim->is_to_stop, true, memory_order_relaxed);
+}
+
+int pkv_sim_finish(struct pkv_sim *sim, int64_t wall_ns, struct pkv_err *err)
+{
+    char sha256[65];
+    pkv_scenario_sha256(sim->resolved, sha256);
+    const struct pkv_run_info info = {
+        .version = pkv_version(),
+        .seed = sim->scenario->seed,
+        .scenario_sha256 = sha256,
+        .scenario_yaml = sim->resolved,
+        .wall_ns = wall_ns,
+    };
+    int status = pkv_metrics_finish(sim->metrics, pkv_engine_figures(sim->engine), &info, err);
+    if (pkv_columns_finish(sim->columns, status < 0 ? NULL : err) < 0)
+        status = -1;
+    sim->json = pkv_metrics_json(sim->metrics, &info, status < 0 ? NULL : err);
+    return sim->json ? status : -1;
+}
+
+const char *pkv_sim_summary_json(const struct pkv_sim *sim)
+{
+    return sim->json;
+}
+
+const char *pkv_sim_scenario_yaml(const struct pkv_sim *sim)
+{
+    return sim->resolved;
+}
+
+const struct pkv_columns *pkv_sim_columns(const struct pkv_sim *sim)
+{
+    return sim->columns;
+}
+
+const struct pkv_engine_figures *pkv_sim_figures(const struct pkv_sim *sim)
+{
+    return pkv_engine_figures(sim->engine);
+}
+
+const char *pkv_sim_diagnosis(const struct pkv_sim *sim)
+{
+    return pkv_engine_figures(sim->engine)->diagnosis;
+}
