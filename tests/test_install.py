@@ -13,7 +13,8 @@ import unittest
 
 import tap
 
-BUILD_ROOT = SOURCE_ROOT = SANITIZE = CC = None     # set by main
+BUILD_ROOT, SOURCE_ROOT, SANITIZE = sys.argv[1:4] if len(sys.argv) > 4 else sys.exit(__doc__)
+CC = sys.argv[4:]
 
 
 def find(folder, name):
@@ -33,7 +34,8 @@ class Installed(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def test_files(self):
-        for name in ("bin/pagedkv", "libpagedkv.a", "pagedkv.pc", "man1/pagedkv.1",
+        for name in ("bin/pagedkv", "libpagedkv.a", "libpagedkv.so", "libpagedkv.so.0", "pagedkv.pc",
+                     "pagedkv.py", "man1/pagedkv.1",
                      "man1/pagedkv-replay.1", "man5/pagedkv-files.5",
                      "man5/pagedkv-scenario.5", "completions/pagedkv.bash"):
             self.assertEqual(len(find(self.folder, name)), 1, name)
@@ -41,19 +43,54 @@ class Installed(unittest.TestCase):
         for name in headers:
             self.assertEqual(len(find(self.folder, "include/pagedkv/" + name)), 1, name)
 
-    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config here")
-    def test_example_builds_and_runs(self):
+    def flags(self):
         config = os.path.dirname(find(self.folder, "pagedkv.pc")[0])
-        flags = subprocess.run(
+        return subprocess.run(
             ["pkg-config", "--cflags", "--libs", "pagedkv"], check=True, text=True,
             capture_output=True, env={**os.environ, "PKG_CONFIG_PATH": config,
                                       "PKG_CONFIG_SYSROOT_DIR": self.folder}).stdout.split()
+
+    def run_example(self, flags):
+        """Built with them; returns what it links at run time."""
         program = os.path.join(self.folder, "example")
         sanitize = [] if SANITIZE == "none" else ["-fsanitize=" + SANITIZE]
         subprocess.run([*CC, *sanitize, os.path.join(SOURCE_ROOT, "tests", "example.c"), "-o",
                         program, *flags], check=True)
-        said = subprocess.run([program], check=True, text=True, capture_output=True).stdout
+        beside = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(find(self.folder, "libpagedkv.a")[0])}
+        said = subprocess.run([program], check=True, text=True, capture_output=True, env=beside).stdout
         self.assertTrue(said.endswith("8 completed\n"), said)
+        return subprocess.run(["readelf", "-d", program], check=True, text=True,
+                              capture_output=True).stdout
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config here")
+    def test_example_with_the_shared_library(self):
+        self.assertIn("[libpagedkv.so.0]", self.run_example(self.flags()))
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config here")
+    def test_example_with_the_static_library(self):
+        flags = ["-l:libpagedkv.a" if word == "-lpagedkv" else word for word in self.flags()]
+        self.assertNotIn("libpagedkv.so", self.run_example(flags))
+
+    @unittest.skipUnless(SANITIZE == "none", "a sanitizer wants to be loaded first")
+    def test_module_finds_its_library(self):
+        try:
+            import numpy      # noqa: F401, only whether it is there
+        except ImportError:
+            self.skipTest("no NumPy here")
+        code = "import pagedkv; print(pagedkv.__file__, pagedkv._find_library())"
+        environment = {key: value for key, value in os.environ.items() if key != "PAGEDKV_LIBRARY"}
+        environment["PYTHONPATH"] = os.path.dirname(find(self.folder, "pagedkv.py")[0])
+        said = subprocess.run([sys.executable, "-c", code], check=True, text=True, capture_output=True,
+                              env=environment, cwd=self.folder).stdout.split()
+        self.assertEqual([path.startswith(self.folder) for path in said], [True, True], said)
+
+    def test_exports(self):
+        library = find(self.folder, "libpagedkv.so.0")[0]
+        symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,
+                                 capture_output=True).stdout.splitlines()
+        names = {line.split()[-1] for line in symbols}
+        self.assertIn("pkv_sim_create", names)
+        self.assertEqual({name for name in names if not name.startswith("pkv_")}, set())
 
     @unittest.skipUnless(shutil.which("c++"), "no C++ compiler here")
     def test_headers_are_cxx_too(self):
@@ -74,8 +111,4 @@ class Installed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 5:
-        sys.exit(__doc__)
-    BUILD_ROOT, SOURCE_ROOT, SANITIZE = sys.argv[1:4]
-    CC = sys.argv[4:]
     tap.main(__name__)

@@ -16,6 +16,7 @@ struct pkv_sim {
     struct pkv_metrics *metrics;
     struct pkv_columns *columns;
     struct pkv_engine *engine;
+    struct pkv_engine_figures figures;   /* the engine's, which is gone once all is reckoned */
     const char *json;                /* borrowed from metrics */
     atomic_bool is_to_stop;
 };
@@ -105,6 +106,14 @@ static int open_engine(struct pkv_sim *sim, const struct pkv_sim_config *c, stru
     return sim->engine ? 0 : -1;
 }
 
+/* What only a run under way needs: columns may be looked at for a long time. */
+static void close_engine(struct pkv_sim *sim)
+{
+    pkv_engine_destroy(sim->engine);
+    sim->engine = NULL;
+    pkv_traffic_close(&sim->traffic);
+}
+
 struct pkv_sim *pkv_sim_create(const struct pkv_sim_config *config, struct pkv_err *err)
 {
     struct pkv_sim *sim = pkv_alloc(1, sizeof *sim, err);
@@ -125,10 +134,9 @@ void pkv_sim_destroy(struct pkv_sim *sim)
 {
     if (!sim)
         return;
-    pkv_engine_destroy(sim->engine);
+    close_engine(sim);
     pkv_metrics_destroy(sim->metrics);
     pkv_columns_destroy(sim->columns);
-    pkv_traffic_close(&sim->traffic);
     pkv_scenario_free_text(sim->resolved);
     pkv_scenario_destroy(sim->scenario);
     pkv_free(sim);
@@ -136,7 +144,9 @@ void pkv_sim_destroy(struct pkv_sim *sim)
 
 int pkv_sim_run(struct pkv_sim *sim, struct pkv_err *err)
 {
-    return pkv_engine_run(sim->engine, err);
+    int status = pkv_engine_run(sim->engine, err);
+    sim->figures = *pkv_engine_figures(sim->engine);
+    return status;
 }
 
 void pkv_sim_stop(struct pkv_sim *sim)
@@ -155,7 +165,8 @@ int pkv_sim_finish(struct pkv_sim *sim, int64_t wall_ns, struct pkv_err *err)
         .scenario_yaml = sim->resolved,
         .wall_ns = wall_ns,
     };
-    int status = pkv_metrics_finish(sim->metrics, pkv_engine_figures(sim->engine), &info, err);
+    close_engine(sim);
+    int status = pkv_metrics_finish(sim->metrics, &sim->figures, &info, err);
     if (pkv_columns_finish(sim->columns, status < 0 ? NULL : err) < 0)
         status = -1;
     sim->json = pkv_metrics_json(sim->metrics, &info, status < 0 ? NULL : err);
@@ -179,10 +190,10 @@ const struct pkv_columns *pkv_sim_columns(const struct pkv_sim *sim)
 
 const struct pkv_engine_figures *pkv_sim_figures(const struct pkv_sim *sim)
 {
-    return pkv_engine_figures(sim->engine);
+    return &sim->figures;
 }
 
 const char *pkv_sim_diagnosis(const struct pkv_sim *sim)
 {
-    return pkv_engine_figures(sim->engine)->diagnosis;
+    return sim->figures.diagnosis;
 }

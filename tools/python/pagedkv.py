@@ -1,0 +1,573 @@
+"""Runs of pagedkv in Python: exact simulation of paged KV caches, with NumPy arrays of what happened.
+
+    import pagedkv
+
+    run = pagedkv.run("scenarios/sample.yaml", {"kv.num_blocks": 2000})
+    run.steps["free_blocks"].min()              # a column of steps.csv
+    run.requests["queue_ns"].mean() / 1e6       # a column of requests.csv
+    run.summary["latency_ms"]["ttft"]["p99"]    # summary.json
+    run.steps_frame().plot("time_ns", "free_blocks")   # pandas
+
+    run = pagedkv.replay("trace.jsonl", num_blocks=2000, block_size=16)
+    for run in pagedkv.compare("scenarios/sample.yaml", {"kv.num_blocks": [512, 1024, 2048]}):
+        print(run.varied, run.summary["preemptions"])
+
+It loads the shared library libpagedkv by ctypes, so there is nothing to compile but pagedkv itself. It
+needs NumPy; pandas only for frames. The results are those of `pagedkv run`, to the last digit.
+
+Arrays. The columns of steps.csv and requests.csv, as they are described in pagedkv-files(5). Numbers are
+int64; their arrays are read-only and lie in the run's own memory, which lives as long as one of them:
+copy them to change them. Frames are copies. Texts (id, status, reason, tenant) are arrays of str (dtype
+object). A time that never was (a request that was not admitted has no admitted_ns) is masked:
+admitted_ns, first_token_ns, finish_ns, max_gap_ns and queue_ns are numpy.ma arrays with NO_TIME below
+the mask. Means, sums and maxima leave masked values out; for numpy.percentile, which does not, take
+.compressed().
+
+Memory. 224 bytes a row of steps, 104 more with extra=True, 24 a row of gaps, 168 a request and its
+texts. every= and on_change= thin steps out as the program's options do; steps=False keeps none.
+
+Threads. Python's lock is released while a run is under way, so runs in several threads go side by side
+and do not touch each other. Ctrl-C ends a run: KeyboardInterrupt, whose attribute `run` has what was
+done until then.
+
+Errors. Error for wrong input, with .path, .line and .column; MemoryError when there is no memory. A run
+that got stuck is no error: look at run.outcome ("done", "horizon", or else) and run.diagnosis.
+
+The library is looked for in the build of the checkout that this file lies in (build/), beside an
+installed module, and where the system has its libraries; the environment variable PAGEDKV_LIBRARY names
+another one.
+"""
+import collections.abc
+import concurrent.futures
+import contextlib
+import ctypes
+import decimal
+import glob
+import html
+import itertools
+import json
+import numbers
+import os
+import re
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+__all__ = ["NO_TIME", "Error", "Run", "compare", "replay", "run", "table"]
+
+NO_TIME = int(np.iinfo(np.int64).min)     # in place of a time that never was
+_STEPS, _EXTRA, _GAPS, _REQUESTS, _NUM_TABLES = range(5)    # of enum pkv_columns_table
+_FILES = {"steps": 1, "requests": 2, "events": 4, "summary": 8, "scenario": 16}
+_CODES = ("none", "input", "memory", "io", "audit", "interrupted")
+_INT64 = np.dtype(np.int64).str
+
+# The order of requests.csv; what begins with a sign is a text, or masked.
+_REQUEST_COLUMNS = ("'id arrival_ns ?admitted_ns ?first_token_ns ?finish_ns 'status 'reason prompt_tokens "
+                    "output_tokens hit_tokens recomputed_tokens preemptions peak_blocks ?max_gap_ns "
+                    "?queue_ns 'tenant priority").split()
+
+# What `pagedkv replay` takes, and the keys of a scenario that its flags stand for.
+_REPLAY = {
+    "num_blocks": "kv.num_blocks", "num_gpu_blocks": "kv.num_gpu_blocks", "kv_budget": "kv.budget",
+    "model": "kv.model", "kv_dtype": "kv.dtype", "tp": "kv.tp", "pp": "kv.pp", "pp_layers": "kv.pp_layers",
+    "block_size": "kv.block_size", "prefix_cache": "kv.prefix_cache", "preset": "scheduler.preset",
+    "max_num_seqs": "scheduler.max_num_seqs",
+    "max_num_batched_tokens": "scheduler.max_num_batched_tokens",
+    "max_model_len": "scheduler.max_model_len", "step_time": "step_time", "format": "traffic.format",
+    "columns": "traffic.columns", "time_unit": "traffic.time_unit",
+    "hash_block_size": "traffic.hash_block_size", "speedup": "traffic.speedup", "limit": "traffic.limit",
+    "after": "measure.after", "until": "measure.until", "sort": "traffic.sort",
+    "lenient_ids": "traffic.lenient_ids", "seed": "traffic.seed",
+}
+
+
+class Error(Exception):
+    """What was wrong, in one sentence, and where.
+
+    path    the file; "<text>" or "<dict>" for a scenario that is none; "settings", or a keyword of replay();
+            "" = nowhere
+    line    from 1; 0 = no line. In a dict: the number of its key on the outermost level
+    column  from 1, in bytes; 0 = no column
+    text    the sentence
+    code    "input", "io" (a file could not be written), "audit" (check=True found a broken invariant)
+    """
+
+    def __init__(self, code, path, line, column, text):
+        place = "".join(f"{part}:" for part in (path, line or "", column or "") if part)
+        super().__init__(f"{place} {text}" if place else text)
+        self.code, self.path, self.line, self.column, self.text = code, path, line, column, text
+
+
+# ---- the library ----
+
+class _Err(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("path", ctypes.c_char * 512), ("line", ctypes.c_uint64),
+                ("column", ctypes.c_uint32), ("text", ctypes.c_char * 512)]
+
+
+class _Setting(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_char_p) for name in ("key", "value", "origin")]
+
+
+class _ColumnsConfig(ctypes.Structure):
+    _fields_ = [("has_table", ctypes.c_bool * _NUM_TABLES),
+                ("every", ctypes.c_uint64), ("on_change", ctypes.c_bool)]
+
+
+class _Config(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("text", ctypes.c_char_p), ("text_name", ctypes.c_char_p),
+                ("settings", ctypes.POINTER(_Setting)), ("num_settings", ctypes.c_size_t),
+                ("dir", ctypes.c_char_p), ("files", ctypes.c_uint), ("check", ctypes.c_bool),
+                ("columns", _ColumnsConfig)]
+
+
+def _find_library():
+    named = os.environ.get("PAGEDKV_LIBRARY")
+    if named:
+        return named
+    here = os.path.dirname(os.path.realpath(__file__))
+    checkout = os.path.join(here, "..", "..", "build", "src", "libpagedkv.so.0")
+    prefix = os.path.join(here, "..", "..")     # of lib/python3/dist-packages
+    beside = [*glob.glob(os.path.join(prefix, "libpagedkv.so.0")),
+              *glob.glob(os.path.join(prefix, "*", "libpagedkv.so.0"))]
+    for path in (checkout, *sorted(beside)):
+        if os.path.exists(path):
+            return os.path.realpath(path)
+    return "libpagedkv.so.0"
+
+
+def _load():
+    path = _find_library()
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"cannot load the library of pagedkv: {error}; build it (tools/quickstart or "
+                          "meson compile -C build), install it, or name it in PAGEDKV_LIBRARY") from error
+    pointer, text, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
+    err = ctypes.POINTER(_Err)
+    for name, result, arguments in (
+            ("pkv_version", text, []),
+            ("pkv_sim_create", pointer, [ctypes.POINTER(_Config), err]),
+            ("pkv_sim_destroy", None, [pointer]),
+            ("pkv_sim_run", ctypes.c_int, [pointer, err]),
+            ("pkv_sim_stop", None, [pointer]),
+            ("pkv_sim_finish", ctypes.c_int, [pointer, ctypes.c_int64, err]),
+            ("pkv_sim_summary_json", text, [pointer]),
+            ("pkv_sim_scenario_yaml", text, [pointer]),
+            ("pkv_sim_diagnosis", text, [pointer]),
+            ("pkv_sim_columns", pointer, [pointer]),
+            ("pkv_columns_num_rows", size, [pointer, ctypes.c_int]),
+            ("pkv_columns_num", size, [ctypes.c_int]),
+            ("pkv_columns_name", text, [ctypes.c_int, size]),
+            ("pkv_columns_values", pointer, [pointer, ctypes.c_int, size]),
+            ("pkv_columns_texts", pointer, [pointer, ctypes.POINTER(size)]),
+            ("pkv_request_status_name", text, [ctypes.c_int])):
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+_lib = _load()
+__version__ = _lib.pkv_version().decode()
+
+
+def _fail(err):
+    if _CODES[err.code] == "memory":
+        raise MemoryError(err.text.decode("utf-8", "replace"))
+    raise Error(_CODES[err.code], os.fsdecode(err.path), err.line, err.column,
+                err.text.decode("utf-8", "replace"))
+
+
+# ---- scenarios and settings as YAML ----
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.+/-]*")
+
+
+def _yaml(value):
+    """A value in YAML's flow style. A word stands as it is, so that "40GiB" and "1ms" are quantities."""
+    if value is None:
+        return "null"
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        return format(decimal.Decimal(repr(float(value))), "f")
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, os.PathLike):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, collections.abc.Mapping):
+        return "{" + ", ".join(f"{_yaml(key)}: {_yaml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, collections.abc.Iterable):
+        return "[" + ", ".join(map(_yaml, value)) + "]"
+    raise TypeError(f"{type(value).__name__} has no place in a scenario: {value!r}")
+
+
+def _setting_text(value):
+    """Texts are YAML already; a path that looks quoted is not."""
+    if isinstance(value, os.PathLike):
+        path = os.fspath(value)
+        return "./" + path if path[:1] in ("'", '"') else path
+    return value if isinstance(value, str) else _yaml(value)
+
+
+def _encode(text):
+    if "\0" in text:
+        raise ValueError("a NUL character has no place in a scenario, a setting or a path")
+    return os.fsencode(text)
+
+
+def _settings(given, origin="settings"):
+    """A list of _Setting; origin stands for the path in errors."""
+    return [_Setting(_encode(key), _encode(_setting_text(value)), _encode(origin))
+            for key, value in (given or {}).items()]
+
+
+# ---- one run ----
+
+class _Sim:
+    """The library's run. Arrays refer to it, and the last one to go gives its memory back."""
+
+    def __init__(self):
+        self.pointer = None
+        self.stopped = False
+
+    def create(self, config):
+        err = _Err()
+        self.pointer = _lib.pkv_sim_create(ctypes.byref(config), ctypes.byref(err))
+        if not self.pointer:
+            _fail(err)
+        if self.stopped:
+            _lib.pkv_sim_stop(self.pointer)
+
+    def stop(self):
+        """From any thread. Before create, too: both write one and then read the other."""
+        self.stopped = True
+        if self.pointer:
+            _lib.pkv_sim_stop(self.pointer)
+
+    def go(self):
+        err, begin = _Err(), time.perf_counter_ns()
+        failed = _lib.pkv_sim_run(self.pointer, ctypes.byref(err)) < 0
+        if failed and _CODES[err.code] == "input":      # as the program: nothing is kept
+            _fail(err)
+        wall_ns = time.perf_counter_ns() - begin
+        again = _Err()
+        if _lib.pkv_sim_finish(self.pointer, wall_ns, ctypes.byref(again)) < 0 or failed:
+            _fail(err if failed else again)
+
+    def __del__(self):
+        if self.pointer and _lib:
+            _lib.pkv_sim_destroy(self.pointer)
+            self.pointer = None
+
+
+class _Memory:
+    """What numpy.asarray() makes an array of: memory of a run, which it keeps alive."""
+
+    def __init__(self, sim, address, num, typestr):
+        self._sim = sim
+        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (num,),
+                                    "typestr": typestr}
+
+
+def _columns(sim, number):
+    """All columns of a table: {name: array}."""
+    columns = _lib.pkv_sim_columns(sim.pointer)
+    num = _lib.pkv_columns_num_rows(columns, number)
+    out = {}
+    for i in range(_lib.pkv_columns_num(number)):
+        address = _lib.pkv_columns_values(columns, number, i)
+        array = np.asarray(_Memory(sim, address, num, _INT64)) if num else np.empty(0, np.int64)
+        array.flags.writeable = False
+        out[_lib.pkv_columns_name(number, i).decode()] = array
+    return out
+
+
+def _texts(sim):
+    length = ctypes.c_size_t()
+    address = _lib.pkv_columns_texts(_lib.pkv_sim_columns(sim.pointer), ctypes.byref(length))
+    return ctypes.string_at(address, length.value) if length.value else b""
+
+
+def _text_array(texts, begins, lengths):
+    """An array of str; equal texts that lie in one place are one str."""
+    known = {}
+    out = np.empty(len(begins), dtype=object)
+    for i, place in enumerate(zip(begins.tolist(), lengths.tolist())):
+        if place not in known:
+            known[place] = texts[place[0]:place[0] + place[1]].decode("utf-8", "replace")
+        out[i] = known[place]
+    return out
+
+
+def _status_array(codes):
+    words = [_lib.pkv_request_status_name(code).decode() for code in range(int(codes.max(initial=0)) + 1)]
+    return np.array(words, dtype=object)[codes]
+
+
+def _request_columns(sim):
+    values, texts = _columns(sim, _REQUESTS), _texts(sim)
+    out = {}
+    for name in _REQUEST_COLUMNS:
+        sign, name = (name[0], name[1:]) if name[0] in "'?" else ("", name)
+        if name == "status":
+            out[name] = _status_array(values[name])
+        elif sign == "'":
+            out[name] = _text_array(texts, values[name + "_at"], values[name + "_length"])
+        elif sign == "?":
+            out[name] = np.ma.array(values[name], mask=values[name] == NO_TIME, fill_value=NO_TIME,
+                                    copy=False)
+        else:
+            out[name] = values[name]
+    return out
+
+
+def _frame(columns):
+    import pandas
+
+    def series(values):
+        if not isinstance(values, np.ma.MaskedArray):
+            return values
+        return pandas.arrays.IntegerArray(values.data.copy(), np.ma.getmaskarray(values).copy())
+
+    return pandas.DataFrame({name: series(values) for name, values in columns.items()})
+
+
+class Run:
+    """A run that has ended. See the module about arrays, memory and errors.
+
+    outcome        "done", "horizon", "stuck", "livelock" or "interrupted"
+    diagnosis      what a run that got stuck waits for; else ""
+    summary        summary.json as a dict; summary_json is its text
+    scenario_yaml  the scenario as it ran, every key written out
+    steps          {column: array}, the columns of steps.csv; {} with steps=False
+    requests       {column: array}, those of requests.csv; {} with requests=False
+    extra          with extra=True: {column: array}, beside each row of steps: output_tokens that came out
+                   at its end; prompt_tokens, queried_tokens, first_hit_tokens of those admitted for the
+                   first time (their prompts, what was looked up, what was found), resumed_queried_tokens,
+                   resumed_hit_tokens; reserved_slots, internal_slots, external_slots that lie waste under
+                   a layout of runs; table_blocks, the lengths of all block tables; and allocated_total,
+                   released_total, copied_total blocks since the beginning (what is held after the last
+                   step is not in released_total)
+    gaps           with gaps=True: {column: array}: num requests waited gap_ns for their next token, which
+                   came out at the end of the step that began at time_ns
+    events         with events=True: a list of dicts, the lines of events.jsonl
+    settings       those it ran with; varied: of compare(), what this run has of its own
+    """
+
+    def __init__(self, sim, tables, events):
+        self._sim = sim
+        self.summary_json = _lib.pkv_sim_summary_json(sim.pointer).decode()
+        self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.pointer).decode("utf-8", "surrogateescape")
+        self.diagnosis = _lib.pkv_sim_diagnosis(sim.pointer).decode("utf-8", "replace")
+        self.summary = json.loads(self.summary_json)
+        self.outcome = self.summary["outcome"]
+        self.steps, self.extra, self.gaps = (_columns(sim, number) if tables[number] else {}
+                                             for number in (_STEPS, _EXTRA, _GAPS))
+        self.requests = _request_columns(sim) if tables[_REQUESTS] else {}
+        self.events = events
+        self.settings, self.varied = {}, {}
+
+    def steps_frame(self):
+        """steps, and extra where there is one, as a pandas DataFrame."""
+        return _frame({**self.steps, **self.extra})
+
+    def requests_frame(self):
+        """requests as a pandas DataFrame; times that never were are <NA> (Int64)."""
+        return _frame(self.requests)
+
+    def gaps_frame(self):
+        return _frame(self.gaps)
+
+    def figures(self):
+        """The numbers of summary in one level: {"latency_ms.ttft.p99": ...}."""
+        out = {}
+
+        def walk(prefix, value):
+            if isinstance(value, dict):
+                for key, item in value.items():
+                    walk(f"{prefix}.{key}" if prefix else key, item)
+            elif isinstance(value, (int, float)):
+                out[prefix] = value
+
+        walk("", self.summary)
+        return out
+
+    def _shown(self):
+        s, latency = self.summary, self.summary["latency_ms"]
+        return [("outcome", self.outcome),
+                ("requests", f"{s['requests']['completed']:,} of {s['requests']['arrived']:,} completed"),
+                ("steps", f"{s['steps']:,}"),
+                ("preemptions", f"{s['preemptions']:,}"),
+                ("pool", f"{s['blocks']['num_blocks']:,} blocks, {s['mean']['used_frac']:.1%} held"),
+                *((name, f"p50 {latency[key]['p50']:,.1f} ms, p99 {latency[key]['p99']:,.1f} ms")
+                  for name, key in (("first token", "ttft"), ("each gap", "itl")))]
+
+    def __repr__(self):
+        varied = "".join(f"{key}={value}; " for key, value in self.varied.items())
+        return f"<pagedkv.Run {varied}" + "; ".join(f"{key}: {value}" for key, value in self._shown()) + ">"
+
+    def _repr_html_(self):
+        rows = [*self.varied.items(), *self._shown()]
+        return "<table>" + "".join(f"<tr><th>{html.escape(str(key))}</th><td>{html.escape(str(value))}</td>"
+                                   "</tr>" for key, value in rows) + "</table>"
+
+
+def _source(scenario, config):
+    if scenario is None:
+        return
+    if isinstance(scenario, collections.abc.Mapping):
+        config.text_name = b"<dict>"
+        config.text = _encode("".join(f"{_yaml(key)}: {_yaml(value)}\n" for key, value in scenario.items()))
+    elif isinstance(scenario, str) and "\n" in scenario:
+        config.text_name, config.text = b"<text>", _encode(scenario)
+    else:
+        config.path = _encode(os.fspath(scenario))
+
+
+def _read_events(folder):
+    with open(os.path.join(folder, "events.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _open_folder(out, needs_one):
+    """Where files go: out, or for the events alone a folder that is gone afterwards, or None."""
+    if out is None and needs_one:
+        return tempfile.TemporaryDirectory(prefix="pagedkv-")
+    return contextlib.nullcontext(None if out is None else os.fspath(out))
+
+
+def _run_here(sim, scenario, settings, *, steps=True, requests=True, extra=False, gaps=False, events=False,
+              every=1, on_change=False, check=False, out=None, files=None):
+    """In this thread, without a look at signals. settings: a list of _Setting."""
+    if every < 1:
+        raise ValueError("every must be 1 or more")
+    if events and out is None:
+        files = ("events",)
+    elif events and files is not None:
+        files = (*files, "events")
+    tables = (steps, extra, gaps, requests)
+    with _open_folder(out, events) as folder:
+        config = _Config(dir=None if folder is None else _encode(folder), check=check,
+                         files=sum(_FILES[word] for word in set(files or ())),
+                         settings=(_Setting * len(settings))(*settings), num_settings=len(settings),
+                         columns=_ColumnsConfig((ctypes.c_bool * _NUM_TABLES)(*map(bool, tables)), every,
+                                                on_change))
+        _source(scenario, config)
+        sim.create(config)
+        sim.go()
+        return Run(sim, tables, _read_events(folder) if events else None)
+
+
+def _run_watched(scenario, settings, options):
+    """The same in a thread of its own, as signals are seen by a main thread that is in Python only."""
+    sim, result, ended = _Sim(), {}, threading.Event()
+
+    def work():
+        try:
+            result["run"] = _run_here(sim, scenario, settings, **options)
+        except BaseException as error:    # told by the other thread
+            result["error"] = error
+        finally:
+            ended.set()
+
+    threading.Thread(target=work, name="pagedkv", daemon=True).start()
+    try:
+        ended.wait()
+    except BaseException as interrupt:
+        sim.stop()
+        ended.wait()
+        interrupt.run = result.get("run")
+        raise
+    if "error" in result:
+        raise result["error"]
+    return result["run"]
+
+
+def _run_any(scenario, settings, options):
+    if threading.current_thread() is threading.main_thread():
+        return _run_watched(scenario, settings, options)
+    return _run_here(_Sim(), scenario, settings, **options)
+
+
+def run(scenario, settings=None, **options):
+    """Run a scenario and return a Run.
+
+    scenario   the path of a YAML file (str or PathLike), a text of YAML (a str with a newline in it), or
+               the same as a dict. Paths in a file start from its folder, others from the current one
+    settings   {"kv.num_blocks": 2000, ...}: keys that win over the scenario's. A value is a number, a
+               bool, None, a list, a dict, or a str of YAML; "40GiB" and "1ms" are quantities
+    steps, requests         keep these arrays (True)
+    extra, gaps, events     keep these as well (False)
+    every      keep every nth row of steps (1)
+    on_change  keep a row of steps only if a count in it differs from the last kept row (False)
+    check      recount every invariant after each step (False)
+    out        also write the files of `pagedkv run -o` to this folder
+    files      only these of them: of "steps", "requests", "events", "summary", "scenario"
+
+    Raises Error, MemoryError, KeyboardInterrupt (with what was done until then in its .run)."""
+    made = _run_any(scenario, _settings(settings), options)
+    made.settings = dict(settings or {})
+    return made
+
+
+def replay(trace, settings=None, **keywords):
+    """Run a trace, as `pagedkv replay` does, and return a Run.
+
+    Keywords are the flags of that program with _ for -: num_blocks (or num_gpu_blocks, or kv_budget with
+    model) is required; prefix_cache=False is --no-prefix-cache. Others are those of run(). settings win
+    over them."""
+    flags = {key: keywords.pop(key) for key in list(keywords) if key in _REPLAY}
+    given = [_Setting(b"traffic.trace", _encode(_setting_text(os.fspath(trace))), b"trace")]
+    for word, value in flags.items():
+        given += _settings({_REPLAY[word]: value}, word)
+    made = _run_any(None, given + _settings(settings), keywords)
+    made.settings = {_REPLAY[word]: value for word, value in flags.items()} | dict(settings or {})
+    return made
+
+
+def compare(scenario, vary, settings=None, *, jobs=None, **options):
+    """Run a scenario with every combination of values and return the list of Runs, the first key changing
+    slowest. run.varied tells the values of each.
+
+    vary       {"kv.num_blocks": [512, 1024], "scheduler.preempt": ["newest", "least_lost"]}
+    jobs       runs side by side; as many as there are processors
+    options    those of run(); steps=False keeps memory small
+
+    The first error of the combinations in their order is raised, and the others are stopped."""
+    combinations = [dict(zip(vary, values)) for values in itertools.product(*vary.values())]
+    sims = [_Sim() for _ in combinations]
+
+    def one(number):
+        given = {**(settings or {}), **combinations[number]}
+        made = _run_here(sims[number], scenario, _settings(given), **options)
+        made.settings, made.varied = given, combinations[number]
+        sims[number] = None     # arrays keep what they need
+        return made
+
+    def stop():
+        for sim in list(sims):
+            if sim is not None:
+                sim.stop()
+
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        tasks = [pool.submit(one, number) for number in range(len(combinations))]
+        try:
+            return [task.result() for task in tasks]
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            stop()
+            raise
+
+
+def table(runs):
+    """The runs of compare() side by side: a pandas DataFrame, a row each, of what was varied and of all
+    figures (see Run.figures)."""
+    import pandas
+
+    return pandas.DataFrame([{**made.varied, "outcome": made.outcome, **made.figures()} for made in runs])
