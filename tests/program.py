@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -25,6 +26,18 @@ TRACE = """\
 {"id": "b", "timestamp": 1, "input_length": 8, "output_length": 6}
 {"id": "c", "timestamp": 2, "input_length": 16, "output_length": 2}
 """
+
+
+def loading(library):
+    """What a Python has to have in its environment to load it: a library with the address sanitizer in it
+    wants that loaded before all else."""
+    needs = subprocess.run(["ldd", library], check=True, text=True, stdout=subprocess.PIPE).stdout
+    runtimes = re.findall(r"=> (\S*libasan\S*)", needs)
+    if not runtimes:
+        return {}
+    # Python leaves much behind at its end; memory given back is to be given back.
+    options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:quarantine_size_mb=1"
+    return {"LD_PRELOAD": ":".join(runtimes), "ASAN_OPTIONS": options}
 
 
 class ProgramCase(unittest.TestCase):

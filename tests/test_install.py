@@ -12,9 +12,9 @@ import tempfile
 import unittest
 
 import tap
+from program import loading
 
-BUILD_ROOT, SOURCE_ROOT, SANITIZE = sys.argv[1:4] if len(sys.argv) > 4 else sys.exit(__doc__)
-CC = sys.argv[4:]
+BUILD_ROOT = SOURCE_ROOT = SANITIZE = CC = None     # set by main
 
 
 def find(folder, name):
@@ -71,14 +71,14 @@ class Installed(unittest.TestCase):
         flags = ["-l:libpagedkv.a" if word == "-lpagedkv" else word for word in self.flags()]
         self.assertNotIn("libpagedkv.so", self.run_example(flags))
 
-    @unittest.skipUnless(SANITIZE == "none", "a sanitizer wants to be loaded first")
     def test_module_finds_its_library(self):
         try:
             import numpy      # noqa: F401, only whether it is there
         except ImportError:
             self.skipTest("no NumPy here")
         code = "import pagedkv; print(pagedkv.__file__, pagedkv._find_library())"
-        environment = {key: value for key, value in os.environ.items() if key != "PAGEDKV_LIBRARY"}
+        environment = {**os.environ, **loading(find(self.folder, "libpagedkv.so.0")[0])}
+        environment.pop("PAGEDKV_LIBRARY", None)
         environment["PYTHONPATH"] = os.path.dirname(find(self.folder, "pagedkv.py")[0])
         said = subprocess.run([sys.executable, "-c", code], check=True, text=True, capture_output=True,
                               env=environment, cwd=self.folder).stdout.split()
@@ -111,4 +111,8 @@ class Installed(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 5:
+        sys.exit(__doc__)
+    BUILD_ROOT, SOURCE_ROOT, SANITIZE = sys.argv[1:4]
+    CC = sys.argv[4:]
     tap.main(__name__)

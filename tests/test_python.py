@@ -19,7 +19,7 @@ import threading
 import unittest
 
 import tap
-from program import ProgramCase, SCENARIO, TRACE
+from program import ProgramCase, SCENARIO, TRACE, loading
 
 try:
     import numpy as np
@@ -576,25 +576,19 @@ class Memory(Case):
         self.assertLess(self.resident() - before, 20 * size)
 
 
-def preload():
-    """A library with the address sanitizer in it wants that loaded before all else."""
+def begin_again():
+    """In an environment in which the module finds this library, and the library what it wants."""
     if os.environ.get("PAGEDKV_LIBRARY") == LIBRARY:
         return
-    os.environ.update(PAGEDKV_LIBRARY=LIBRARY, PYTHONPATH=os.path.join(SOURCE_ROOT, "tools", "python"))
-    needs = subprocess.run(["ldd", LIBRARY], check=True, text=True, stdout=subprocess.PIPE).stdout
-    runtimes = re.findall(r"=> (\S*lib(?:a|t)san\S*)", needs)
-    if runtimes:
-        options = os.environ.get("ASAN_OPTIONS", "")
-        # Python leaves much behind at its end; memory given back is to be given back.
-        os.environ.update(LD_PRELOAD=":".join(runtimes),
-                          ASAN_OPTIONS=f"{options}:detect_leaks=0:quarantine_size_mb=1")
-    os.execv(sys.executable, [sys.executable, *sys.argv])
+    module = os.path.join(SOURCE_ROOT, "tools", "python")
+    os.execve(sys.executable, [sys.executable, *sys.argv],
+              {**os.environ, **loading(LIBRARY), "PAGEDKV_LIBRARY": LIBRARY, "PYTHONPATH": module})
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     ProgramCase.program, SOURCE_ROOT, LIBRARY = sys.argv[1:]
-    preload()
+    begin_again()
     import pagedkv     # noqa: F811
     tap.main(__name__)
