@@ -588,7 +588,7 @@ def begin_again():
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)
-    ProgramCase.program, SOURCE_ROOT, LIBRARY = sys.argv[1:]
+    ProgramCase.program, SOURCE_ROOT, LIBRARY = map(os.path.abspath, sys.argv[1:])
     begin_again()
     import pagedkv     # noqa: F811
     tap.main(__name__)
