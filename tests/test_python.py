@@ -413,6 +413,21 @@ class Arrays(Case):
             self.assertGreater(len(self.read(name)), 10000)
 
 
+class Readme(Case):
+    def test_what_it_shows(self):
+        """The program in the README says what stands below it."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            section = file.read().split("\n## In Python and notebooks\n")[1].split("\n## ")[0]
+        code, shown = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", section, re.DOTALL).groups()
+        said = subprocess.run([sys.executable, "-c", code], cwd=SOURCE_ROOT, check=True, text=True,
+                              stdout=subprocess.PIPE, timeout=300).stdout
+        self.assertEqual(said, shown)
+
+    def test_manual(self):
+        said = self.done("--man", "pagedkv").stdout
+        self.assertIn("import pagedkv", said)
+
+
 class Errors(Case):
     def fails(self, *args, run=None, **kwargs):
         with self.assertRaises(pagedkv.Error) as caught:

@@ -146,6 +146,9 @@ static void program_page(struct pkv_text *out)
         pkv_text_fmt(out, ".TP\n\\fB%s\\fR\n", cli_commands[i]->name);
         man_line(out, cli_commands[i]->summary);
     }
+    pkv_text_add(out, ".SH PYTHON AND NOTEBOOKS\n");
+    man_line(out, "The module pagedkv (python3-numpy; import pagedkv) runs scenarios by the shared library "
+              "and gives steps and requests as NumPy arrays; pydoc pagedkv is its manual.");
     exit_status(out);
     pkv_text_add(out, ".SH SEE ALSO\n");
     for (size_t i = 0; i < cli_num_commands; i++)
