@@ -300,7 +300,9 @@ int pkv_columns_finish(struct pkv_columns *c, struct pkv_err *err)
     if (t->num > 0)
         qsort(order, t->num, sizeof *order, compare);
     for (size_t i = 0; i < NUM_REQUEST_COLUMNS && t->num > 0; i++)
-        reorder(t->columns[i], order, t->num, c->places);    /* not needed any more */
+        reorder(t->columns[i], order, t->num, c->places);
+    pkv_free(c->places);
+    c->places = NULL;
     pkv_free(order);
     return 0;
 }
