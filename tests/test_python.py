@@ -466,9 +466,16 @@ class Errors(Case):
     def test_a_row_of_the_trace(self):
         self.small()
         self.write("trace.jsonl", TRACE + '{"id": "d", "timestamp": 3, "input_length": -1}\n')
-        error = self.fails(self.path("scenario.yaml"), out=self.path("out"))
-        self.assertEqual((os.path.basename(error.path), error.line), ("trace.jsonl", 4))
-        self.assertFalse(os.path.exists(self.path("out")) and os.listdir(self.path("out")))
+        for folder, left in (("new", None), ("old", [])):
+            if left is not None:
+                os.mkdir(self.path(folder))
+            try:
+                pagedkv.run(self.path("scenario.yaml"), out=self.path(folder))
+                self.fail("it ran")
+            except pagedkv.Error as error:      # kept, and with it all that it refers to
+                self.assertEqual((os.path.basename(error.path), error.line), ("trace.jsonl", 4))
+                path = self.path(folder)
+                self.assertEqual(os.listdir(path) if os.path.exists(path) else None, left)
 
     def test_inputs_are_spared(self):
         self.small()

@@ -234,35 +234,44 @@ class _Sim:
     def __init__(self):
         self.pointer = None
         self.stopped = False
+        self.lock = threading.Lock()    # of both, for stop() from another thread
 
     def create(self, config):
         err = _Err()
-        self.pointer = _lib.pkv_sim_create(ctypes.byref(config), ctypes.byref(err))
-        if not self.pointer:
+        pointer = _lib.pkv_sim_create(ctypes.byref(config), ctypes.byref(err))
+        if not pointer:
             _fail(err)
-        if self.stopped:
-            _lib.pkv_sim_stop(self.pointer)
+        with self.lock:
+            self.pointer = pointer
+            if self.stopped:
+                _lib.pkv_sim_stop(pointer)
 
     def stop(self):
-        """From any thread. Before create, too: both write one and then read the other."""
-        self.stopped = True
-        if self.pointer:
-            _lib.pkv_sim_stop(self.pointer)
+        """From any thread, also before create."""
+        with self.lock:
+            self.stopped = True
+            if self.pointer:
+                _lib.pkv_sim_stop(self.pointer)
+
+    def close(self):
+        with self.lock:
+            pointer, self.pointer = self.pointer, None
+        if pointer and _lib:
+            _lib.pkv_sim_destroy(pointer)
 
     def go(self):
-        err, begin = _Err(), time.perf_counter_ns()
+        """What fails is closed now: an exception that somebody keeps would keep files half written."""
+        err, again, begin = _Err(), _Err(), time.perf_counter_ns()
         failed = _lib.pkv_sim_run(self.pointer, ctypes.byref(err)) < 0
-        if failed and _CODES[err.code] == "input":      # as the program: nothing is kept
+        if not failed or _CODES[err.code] != "input":      # else nothing is kept, as by the program
+            wall_ns = time.perf_counter_ns() - begin
+            if _lib.pkv_sim_finish(self.pointer, wall_ns, ctypes.byref(again)) < 0 and not failed:
+                failed, err = True, again
+        if failed:
+            self.close()
             _fail(err)
-        wall_ns = time.perf_counter_ns() - begin
-        again = _Err()
-        if _lib.pkv_sim_finish(self.pointer, wall_ns, ctypes.byref(again)) < 0 or failed:
-            _fail(err if failed else again)
 
-    def __del__(self):
-        if self.pointer and _lib:
-            _lib.pkv_sim_destroy(self.pointer)
-            self.pointer = None
+    __del__ = close
 
 
 class _Memory:
@@ -434,11 +443,21 @@ def _read_events(folder):
         return [json.loads(line) for line in file]
 
 
+@contextlib.contextmanager
 def _open_folder(out, needs_one):
     """Where files go: out, or for the events alone a folder that is gone afterwards, or None."""
     if out is None and needs_one:
-        return tempfile.TemporaryDirectory(prefix="pagedkv-")
-    return contextlib.nullcontext(None if out is None else os.fspath(out))
+        with tempfile.TemporaryDirectory(prefix="pagedkv-") as folder:
+            yield folder
+        return
+    is_new = out is not None and not os.path.exists(out)
+    try:
+        yield None if out is None else os.fspath(out)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):      # there is something in it, or it was not made
+                os.rmdir(out)
+        raise
 
 
 def _run_here(sim, scenario, settings, *, steps=True, requests=True, extra=False, gaps=False, events=False,
