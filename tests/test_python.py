@@ -104,7 +104,8 @@ class Case(ProgramCase):
 class Equal(Case):
     def test_variants(self):
         self.write("load.yaml", LOAD)
-        for name, settings in VARIANTS.items():
+        window = {"measure.after": "1s", "measure.until": "3s"}
+        for name, settings in {**VARIANTS, "window": window}.items():
             with self.subTest(name):
                 self.call("run", "load.yaml", "-o", name, "-q", *sets(settings))
                 run = pagedkv.run(self.path("load.yaml"), settings, events=True)
@@ -354,6 +355,14 @@ class Arrays(Case):
         run = pagedkv.run(self.path("scenario.yaml"), steps=False, requests=False)
         self.assertEqual((run.steps, run.requests, run.extra, run.gaps, run.events), ({}, {}, {}, {}, None))
         self.assertEqual(run.summary["requests"]["completed"], 3)
+
+    def test_what_a_notebook_shows(self):
+        self.small()
+        run, = pagedkv.compare(self.path("scenario.yaml"), {"kv.num_blocks": [8]})
+        self.assertIn("requests: 3 of 3 completed", repr(run))
+        run.varied = {"<b>&": "1"}
+        self.assertIn("<tr><th>&lt;b&gt;&amp;</th><td>1</td></tr>", run._repr_html_())
+        self.assertEqual(run.figures()["latency_ms.ttft.p99"], run.summary["latency_ms"]["ttft"]["p99"])
 
     def test_an_array_outlives_its_run(self):
         self.small()

@@ -42,6 +42,7 @@ import concurrent.futures
 import contextlib
 import ctypes
 import decimal
+import functools
 import glob
 import html
 import itertools
@@ -369,7 +370,7 @@ class Run:
     """
 
     def __init__(self, sim, tables, events):
-        self._sim = sim
+        self._sim = sim if tables[_REQUESTS] else None
         self.summary_json = _lib.pkv_sim_summary_json(sim.pointer).decode()
         self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.pointer).decode("utf-8", "surrogateescape")
         self.diagnosis = _lib.pkv_sim_diagnosis(sim.pointer).decode("utf-8", "replace")
@@ -377,9 +378,12 @@ class Run:
         self.outcome = self.summary["outcome"]
         self.steps, self.extra, self.gaps = (_columns(sim, number) if tables[number] else {}
                                              for number in (_STEPS, _EXTRA, _GAPS))
-        self.requests = _request_columns(sim) if tables[_REQUESTS] else {}
         self.events = events
         self.settings, self.varied = {}, {}
+
+    @functools.cached_property
+    def requests(self):     # texts take a moment, and not everybody looks at them
+        return _request_columns(self._sim) if self._sim else {}
 
     def steps_frame(self):
         """steps, and extra where there is one, as a pandas DataFrame."""
