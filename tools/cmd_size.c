@@ -90,11 +90,12 @@ static enum cli_exit hold_log(const struct size_options *o, const char *word)
     struct pkv_err err = {0};
     enum pkv_log_answer says = PKV_LOG_AGREES;
     bool known;
-    if (size_check_log(o, &err) < 0 || pkv_startup_log_read(o->log, &log, &err) < 0 ||
-        size_read_model(o, word, &log, &model, &known, &err) < 0 ||
+    if (size_check_log(o, &err) < 0 || pkv_startup_log_read(o->log, &log, &err) < 0)
+        return cli_report(&err);
+    size_stand_above(o, &log);
+    if (size_read_model(o, word, &log, &model, &known, &err) < 0 ||
         (known && size_read_config(o, &model, &log, &config, &err) < 0))
         return cli_report(&err);
-    log.ranks_differ = o->ranks_differ;
     enum cli_exit status = print(pkv_size_log(&log, known ? &model : NULL, known ? &config : NULL,
                                               &style, o->json, &says, &err), &err);
     return status == CLI_DONE && says != PKV_LOG_AGREES ? CLI_DIFFERS : status;

@@ -18,6 +18,9 @@ void man_line(struct pkv_text *out, const char *text);
 void man_facts(struct pkv_text *out, const char *heading, const char *intro,
                const struct man_fact *facts, size_t num);
 
+/* JSON that commands print: every key, with those above it before a dot. */
+void man_json(struct pkv_text *out);
+
 void man_files(struct pkv_text *out);      /* pagedkv-files(5) */
 void man_scenario(struct pkv_text *out);   /* pagedkv-scenario(5) */
 

@@ -136,59 +136,6 @@ static const struct man_fact summary[] = {
              "takes for all that was queued; host_blocks, and the most of them in use"},
 };
 
-static const struct man_fact size[] = {
-    {"schema", "1; raised when a key changes its meaning"},
-    {"model, note", "its name or path; what was assumed about it, if anything was"},
-    {"num_layers", "of the model, those that store nothing with them"},
-    {"layer_types", "each with kind (full, latent, sliding, chunked, state), num_layers, num_kv_heads, "
-                    "num_kv_heads_per_rank, head_dim_k, head_dim_v, window_tokens, latent_values, "
-                    "rope_values, index_values; layer_position_bytes, what one layer of one rank "
-                    "stores for a position, or layer_state_bytes for a sequence"},
-    {"kv_dtype, state_dtype", "of the cache, and of recurrent state"},
-    {"tp, pp, dcp, num_draft_layers", "how it is laid over ranks"},
-    {"position_bytes", "all layers, one position, all stages of one TP rank"},
-    {"growing_position_bytes", "of that, layers of full attention"},
-    {"window_sequence_bytes, state_sequence_bytes, fixed_sequence_bytes",
-     "what a sequence longer than all windows stores in them; its recurrent state; both"},
-    {"block_size_tokens", "as asked for, or raised so that a page holds a state"},
-    {"page_bytes, state_page_padding_bytes", "one layer, one block; what a state leaves of it"},
-    {"group_size_layers", "layers of a group, padding with them"},
-    {"groups", "block tables: kind, block_size_tokens, num_layers, padding_layers, window_tokens"},
-    {"stages", "pipeline stages: stage, num_layers, position_bytes, growing_position_bytes, "
-               "state_sequence_bytes, block_layers, block_bytes"},
-    {"budget", "with --gpu: total_from, total_bytes, utilisation_millionths, weights_bytes, "
-               "weights_estimated, activation_bytes, activation_given, other_bytes, graphs_bytes"},
-    {"ranks", "with a budget, one for each memory: stage, tp_rank, pool_bytes, block_bytes, num_blocks "
-              "that it could hold, stranded_bytes that it cannot use, limiting"},
-    {"num_gpu_blocks, num_blocks", "physical, and usable without the null block"},
-    {"tokens_old_rule, tokens_new_rule", "the size of the cache as engines print it: blocks // groups x "
-                                         "smallest block; blocks x max_model_len / blocks of one such "
-                                         "request"},
-    {"max_model_len_tokens, max_model_len_fits", "longest request; may the engine start?"},
-    {"max_model_len_request_blocks, max_model_len_request_bytes",
-     "what one such request needs, in blocks where it fits, in bytes where it does not"},
-    {"max_concurrency_hundredths", "how many of them fit, as engines print it"},
-    {"longest_request_tokens", "for which the blocks are enough"},
-    {"lengths", "positions_tokens; payload_bytes that are stored, state with them; request_blocks that a "
-                "request may come to hold; held_bytes of these"},
-    {"requests", "prompt_tokens, output_tokens, end_positions_tokens (prompt + output - 1); "
-                 "prompt_blocks, reserved_blocks (prompt + output), end_blocks; how many requests fit: "
-                 "payload_requests by their bytes now, prompt_requests by blocks now, "
-                 "reserved_requests, end_requests"},
-};
-
-static const struct man_fact size_log[] = {
-    {"schema, model, block_size_tokens, block_bytes, num_groups", "as above"},
-    {"num_gpu_blocks", "as printed, or as told by the other figures"},
-    {"lowest_blocks, highest_blocks", "that the printed memory may stand for"},
-    {"tokens, token_rule", "as printed, and by which rule, old or new"},
-    {"checks", "check (blocks, tokens, concurrency_hundredths, cpu_blocks), printed, lowest and highest "
-               "as computed, verdict (agrees, smallest_rank, differs)"},
-    {"agrees", "did no check differ, and is there memory to tell the model by?"},
-    {"verdict", "agrees, differs or cannot_tell, which is a log without such memory"},
-    {"scenario", "the kv: part of a scenario with this pool, as YAML"},
-};
-
 static const struct man_fact compare[] = {
     {"configuration", "its number, from 1, and behind it the value of each varied key"},
     {"outcome", "done, stuck or livelock, as in summary.json; not_run: interrupted before its end"},
@@ -279,9 +226,7 @@ void man_files(struct pkv_text *out)
               "2^-10 too large.", FACTS(summary));
     pkv_text_add(out, ".SH SCENARIO.YAML\n");
     man_line(out, "The scenario with every key written out; running it gives the same files.");
-    man_facts(out, "SIZE --JSON", "Of pagedkv size --json: every figure is an exact integer, and what "
-              "was not asked or has no meaning is left out.", FACTS(size));
-    man_facts(out, "SIZE --LOG --JSON", "Of pagedkv size --log FILE --json.", FACTS(size_log));
+    man_json(out);
     man_facts(out, "COMPARE.CSV", "Of pagedkv compare: one row a configuration. Each figure is "
               "followed by NAME_diff_percent, the difference to configuration 1 (empty when that is 0 "
               "and this is not), and NAME_best, 1 at the best ones (several if they are equal; none if all "

@@ -174,7 +174,11 @@ static int read_dtypes(const struct size_options *o, const struct pkv_kv_model *
     if (strcmp(word, "auto") == 0 && log != NULL && log->dtype[0])
         pkv_kv_dtype_find(log->dtype, &out->dtype);
     else if (strcmp(word, "auto") != 0 && !pkv_kv_dtype_find(word, &out->dtype))
-        return pkv_fail_at(err, "--kv-dtype", 0, 0, "'%.40s' is not known; known: auto, %s", word,
+        return pkv_fail_at(err, o->kv_dtype != NULL ? "--kv-dtype" : o->log,
+                           o->kv_dtype != NULL ? 0 : log->kv_dtype_line,
+                           o->kv_dtype != NULL ? 0 : log->kv_dtype_column,
+                           "%s'%.40s' is not known; known: auto, %s",
+                           o->kv_dtype != NULL ? "" : "kv_cache_dtype ", word,
                            pkv_kv_dtype_words());
     if (o->state_dtype == NULL)
         return 0;
@@ -284,6 +288,28 @@ int size_read_config(const struct size_options *o, const struct pkv_kv_model *mo
     out->no_windows = o->no_hybrid_manager;
     out->in_flight_tokens = async ? 2 * batched : batched;
     return 0;
+}
+
+/* ---- a log ---- */
+
+static void set_u32(uint64_t option, uint32_t *out)
+{
+    if (option > 0)
+        *out = option < UINT32_MAX ? (uint32_t)option : UINT32_MAX;
+}
+
+void size_stand_above(const struct size_options *o, struct pkv_startup_log *log)
+{
+    log->ranks_differ = o->ranks_differ;
+    log->prefix_cache_off |= o->no_prefix_cache;
+    log->async_scheduling |= o->async_scheduling;
+    if (o->max_num_batched_tokens > 0)
+        log->max_num_batched_tokens = o->max_num_batched_tokens;
+    set_u32(o->speculative_tokens, &log->num_speculative_tokens);
+    set_u32(o->block_size, &log->block_size);
+    set_u32(o->tp, &log->tp);
+    set_u32(o->pp, &log->pp);
+    set_u32(o->dcp, &log->dcp);
 }
 
 /* ---- memory ---- */

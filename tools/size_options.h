@@ -40,6 +40,8 @@ int size_read_config(const struct size_options *o, const struct pkv_kv_model *mo
 int size_read_pools(const struct size_options *o, const struct pkv_kv_model *model,
                     const struct pkv_kv_config *config, struct size_pools *out,
                     struct pkv_size_budget *out_budget, struct pkv_err *err);
+/* What the options say of the engine, said in its log. */
+void size_stand_above(const struct size_options *o, struct pkv_startup_log *log);
 /* What says which pool or length is asked for has no place beside a log. */
 int size_check_log(const struct size_options *o, struct pkv_err *err);
 int size_read_lengths(const struct size_options *o, struct pkv_size_question *out,

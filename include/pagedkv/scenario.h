@@ -146,27 +146,40 @@ int pkv_scenario_plan_groups(const struct pkv_kv_plan *plan, struct pkv_sched_co
 /* "[{type: full}, {type: sliding, window: 1024}]". Free with pkv_scenario_free_text(). */
 char *pkv_scenario_groups_text(const struct pkv_sched_config *config, struct pkv_err *err);
 
+/* Memory for the cache, as one rank printed it. */
+#define PKV_LOG_MAX_MEMORIES 256u
+struct pkv_log_memory {
+    uint64_t printed;                /* GiB times 10^places */
+    uint32_t places;                 /* decimals that were printed */
+    uint32_t num_terms;              /* figures added up here, each of which had been rounded: 1 or 2 */
+    int32_t stage, tp_rank, rank;    /* as its line is marked, -1 = it is not; rank: of all stages */
+};
+
 /* What an engine printed when it started, vLLM or SGLang; 0, "" or false = it did not say. */
-#define PKV_LOG_MAX_MEMORIES 64u
 struct pkv_startup_log {
     bool is_sglang;
     bool has_null_block;             /* vLLM V1: one of the blocks is never used */
     char model[PKV_KV_NAME_SIZE];
     char kv_dtype[32], dtype[32];    /* as written; "auto" means that of the weights */
+    uint64_t kv_dtype_line;          /* where that stands in the log; column 0 = not known */
+    uint32_t kv_dtype_column;
     uint64_t num_gpu_blocks, num_cpu_blocks, tokens;
     uint32_t block_size;             /* as set, or as it was raised beside recurrent state */
-    uint64_t memory_bytes;           /* of the pool, exact */
-    /* Of the pool, in hundredths of a GiB as printed: one for each rank that said so. */
-    uint32_t memories[PKV_LOG_MAX_MEMORIES], num_memories;
+    uint64_t memory_bytes;           /* of the pool on every rank, exact */
+    struct pkv_log_memory memories[PKV_LOG_MAX_MEMORIES];   /* [num_memories] */
+    uint32_t num_memories;
     uint64_t max_model_len, concurrency_len;   /* the latter: of which the concurrency speaks */
     uint32_t concurrency_hundredths;
-    uint32_t tp, pp, dcp, num_speculative_tokens;
-    uint64_t max_num_batched_tokens;
-    bool prefix_cache_off, async_scheduling;
+    uint32_t tp, pp, dcp;
+    uint64_t max_num_batched_tokens, max_num_seqs;
+    uint32_t num_speculative_tokens;
+    char draft_method[32];           /* as written, or what its model's name tells */
+    bool prefix_cache_off, chunked_prefill_off, async_scheduling;
     bool ranks_differ;               /* set by the caller: a rank has less memory than is printed */
 };
-/* path "-" = standard input. errors: PKV_ERR_INPUT also when nothing in it says how large the pool
- * is. */
+/* path "-" = standard input. errors: PKV_ERR_INPUT when nothing in it says how large the pool is, when
+ * more than PKV_LOG_MAX_MEMORIES ranks do, and when a line has more than 64 MiB.
+ *   cost  a line at a time: memory of the longest one */
 int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err);
 
 /* The settings file of a recorded engine log (NAME.config.json), read strictly. */

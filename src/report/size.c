@@ -79,16 +79,16 @@ static void fill_max_len(struct size_answer *a)
     a->longest = pkv_kv_longest_request(&a->plan, a->fit.num_blocks, a->max_len);
 }
 
+/* Groups count the layers of a draft as well; those that are charged at full length have no windows. */
 static uint64_t window_bytes(const struct size_answer *a)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < a->q->model.num_types; i++) {
-        const struct pkv_kv_type *type = &a->q->model.types[i];
-        bool has_window = type->kind == PKV_KV_SLIDING || type->kind == PKV_KV_CHUNKED;
-        if (has_window && !a->plan.config.no_windows)
-            sum += a->plan.type_bytes[i] * type->window * size_layers_of(a, i);
+    unsigned __int128 sum = 0;
+    for (uint32_t i = 0; i < a->plan.num_groups; i++) {
+        const struct pkv_kv_group *g = &a->plan.groups[i];
+        if (g->kind == PKV_KV_SLIDING || g->kind == PKV_KV_CHUNKED)
+            sum += (unsigned __int128)a->plan.type_bytes[g->type] * g->window * g->num_layers;
     }
-    return sum;
+    return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
 }
 
 struct size_answer *size_answer(const struct pkv_size_question *question, struct pkv_err *err)
@@ -105,6 +105,8 @@ struct size_answer *size_answer(const struct pkv_size_question *question, struct
     for (uint32_t i = 0; i < a->plan.num_stages; i++)
         a->block_bytes += a->plan.stages[i].block_bytes;
     a->window_bytes = window_bytes(a);
+    if (__builtin_add_overflow(a->window_bytes, a->plan.state_total_bytes, &a->fixed_bytes))
+        a->fixed_bytes = UINT64_MAX;
     fill_lengths(a);
     fill_max_len(a);
     return a;
@@ -139,6 +141,14 @@ void put_item(struct page *p, const char *name, struct pkv_text *t)
     page_item(p, name, t->text ? t->text : "");
     p->text.failed |= t->failed;
     pkv_text_clear(t);
+}
+
+void add_bytes_or_more(struct pkv_text *t, uint64_t n)
+{
+    if (n < UINT64_MAX)
+        add_bytes(t, n);
+    else
+        pkv_text_add(t, "2^64 B or more");
 }
 
 void add_bytes(struct pkv_text *t, uint64_t n)

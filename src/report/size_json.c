@@ -2,7 +2,7 @@
  * size_json.c - the answer to a question of size as JSON.
  *
  * Every figure is an exact integer, and its key says what it counts: bytes, tokens, blocks, layers,
- * requests, hundredths. What was not asked or has no meaning is left out.
+ * requests, hundredths. What was not asked, has no meaning or is 2^64 or more is left out.
  */
 #include "report/size_private.h"
 
@@ -13,6 +13,13 @@
 static void pair(struct pkv_text *t, const char *indent, const char *key, uint64_t n)
 {
     pkv_text_fmt(t, ",\n%s\"%s\": %" PRIu64, indent, key, n);
+}
+
+/* A sum that may have been cut: 2^64 or more is left out, as it is no exact figure. */
+static void cut_pair(struct pkv_text *t, const char *indent, const char *key, uint64_t n)
+{
+    if (n < UINT64_MAX)
+        pair(t, indent, key, n);
 }
 
 static void text_pair(struct pkv_text *t, const char *indent, const char *key, const char *text)
@@ -73,9 +80,9 @@ static void add_position(struct pkv_text *t, const struct size_answer *a)
 {
     pair(t, "  ", "position_bytes", a->plan.position_bytes);
     pair(t, "  ", "growing_position_bytes", a->plan.growing_bytes);
-    pair(t, "  ", "window_sequence_bytes", a->window_bytes);
+    cut_pair(t, "  ", "window_sequence_bytes", a->window_bytes);
     pair(t, "  ", "state_sequence_bytes", a->plan.state_total_bytes);
-    pair(t, "  ", "fixed_sequence_bytes", a->window_bytes + a->plan.state_total_bytes);
+    cut_pair(t, "  ", "fixed_sequence_bytes", a->fixed_bytes);
     pair(t, "  ", "block_size_tokens", a->plan.config.block_size);
     if (a->plan.page_bytes > 0)
         pair(t, "  ", "page_bytes", a->plan.page_bytes);
@@ -118,7 +125,9 @@ static void add_budget(struct pkv_text *t, const struct pkv_size_budget *b)
     pair(t, "    ", "activation_bytes", b->terms.activation_bytes);
     pkv_text_fmt(t, ",\n    \"activation_given\": %s", b->activation_given ? "true" : "false");
     pair(t, "    ", "other_bytes", b->terms.other_bytes);
+    pkv_text_fmt(t, ",\n    \"other_given\": %s", b->other_given ? "true" : "false");
     pair(t, "    ", "graphs_bytes", b->terms.graphs_bytes);
+    pkv_text_fmt(t, ",\n    \"graphs_given\": %s", b->graphs_given ? "true" : "false");
     pkv_text_add(t, "\n  }");
 }
 
@@ -174,15 +183,22 @@ static void add_pool(struct pkv_text *t, const struct size_answer *a)
     add_max_len(t, a);
 }
 
+static void length_bytes(struct pkv_text *t, const char *key, uint64_t n)
+{
+    if (n < UINT64_MAX)
+        pkv_text_fmt(t, ", \"%s\": %" PRIu64, key, n);
+}
+
 static void add_lengths(struct pkv_text *t, const struct size_answer *a)
 {
     pkv_text_add(t, ",\n  \"lengths\": [");
     for (size_t i = 0; i < a->num_lengths; i++) {
         const struct size_length *l = &a->lengths[i];
-        pkv_text_fmt(t, "%s    {\"positions_tokens\": %" PRIu64 ", \"payload_bytes\": %" PRIu64
-                     ", \"request_blocks\": %" PRIu64 ", \"held_bytes\": %" PRIu64 "}",
-                     i > 0 ? ",\n" : "\n", l->positions, l->payload_bytes, l->blocks,
-                     l->held_bytes);
+        pkv_text_fmt(t, "%s    {\"positions_tokens\": %" PRIu64 ", \"request_blocks\": %" PRIu64,
+                     i > 0 ? ",\n" : "\n", l->positions, l->blocks);
+        length_bytes(t, "payload_bytes", l->payload_bytes);
+        length_bytes(t, "held_bytes", l->held_bytes);
+        pkv_text_add(t, "}");
     }
     pkv_text_add(t, a->num_lengths > 0 ? "\n  ]" : "]");
 }

@@ -9,7 +9,7 @@
 struct size_length {
     uint64_t positions;
     uint64_t payload_bytes;     /* what is stored, with state; all stages of one TP rank */
-    uint64_t blocks, held_bytes;
+    uint64_t blocks, held_bytes;   /* bytes: UINT64_MAX = 2^64 or more */
 };
 
 struct size_answer {
@@ -18,7 +18,8 @@ struct size_answer {
     struct pkv_kv_fit fit;
     bool has_pool;
     uint64_t num_usable;                 /* blocks without the null block */
-    uint64_t window_bytes;               /* of one sequence longer than all windows */
+    uint64_t window_bytes;               /* of one sequence longer than all windows, drafts with it */
+    uint64_t fixed_bytes;                /* the same with state; UINT64_MAX = 2^64 or more */
     uint64_t block_bytes;                /* of all stages of one TP rank */
     uint64_t max_len, max_len_blocks;    /* 0 = no maximum known */
     bool max_len_fits;
@@ -39,5 +40,7 @@ uint64_t size_hundredths(uint64_t num, uint64_t den);
 void put_item(struct page *p, const char *name, struct pkv_text *t);
 /* "1,342,177,280 B (1.25 GiB)" */
 void add_bytes(struct pkv_text *t, uint64_t n);
+/* The same of a sum that may have been cut: UINT64_MAX is "2^64 B or more". */
+void add_bytes_or_more(struct pkv_text *t, uint64_t n);
 
 #endif

@@ -92,9 +92,9 @@ static void add_position(struct page *p, struct pkv_text *t, const struct size_a
         add_bytes(t, s->block_bytes);
         put_item(p, "", t);
     }
-    if (a->window_bytes + a->plan.state_total_bytes == 0)
+    if (a->fixed_bytes == 0)
         return;
-    add_bytes(t, a->window_bytes);
+    add_bytes_or_more(t, a->window_bytes);
     pkv_text_add(t, " in full windows and ");
     add_bytes(t, a->plan.state_total_bytes);
     pkv_text_add(t, " of state are fixed for each sequence");
@@ -235,7 +235,7 @@ static void add_lengths(struct page *p, struct pkv_text *t, const struct size_an
         const struct size_length *l = &a->lengths[i];
         add_counted(t, l->positions, "position");
         pkv_text_add(t, ": ");
-        add_bytes(t, l->payload_bytes);
+        add_bytes_or_more(t, l->payload_bytes);
         pkv_text_add(t, " in ");
         add_counted(t, l->blocks, "block");
         pkv_text_add(t, a->max_len > 0 && l->positions > a->max_len

@@ -1,5 +1,9 @@
 /*
  * plan_groups.c - the groups of a model laid over ranks, as groups of a cache.
+ *
+ * State that is kept for every block of positions takes as many blocks as full attention does. Ranks
+ * that share a context (DCP) each hold a part of a block's positions, so a block of the cache is one
+ * on each of them, and has the tokens of all.
  */
 #include <string.h>
 
@@ -8,7 +12,8 @@
 static struct pkv_group_config group_of(const struct pkv_kv_plan *plan,
                                         const struct pkv_kv_group *group)
 {
-    struct pkv_group_config out = { .ops = &pkv_group_full, .block_size = group->block_size };
+    struct pkv_group_config out = { .ops = &pkv_group_full,
+                                    .block_size = group->block_size * plan->config.dcp };
 
     switch (group->kind) {
     case PKV_KV_FULL:
@@ -23,6 +28,8 @@ static struct pkv_group_config group_of(const struct pkv_kv_plan *plan,
         out.size = group->window;
         break;
     case PKV_KV_STATE:
+        if (plan->config.state_mode == PKV_KV_STATE_ALL)
+            break;
         out.ops = &pkv_group_state;
         out.size = (plan->config.state_mode == PKV_KV_STATE_NONE ? 1 : 2) +
                    plan->config.num_speculative_tokens;
@@ -39,8 +46,11 @@ int pkv_scenario_plan_groups(const struct pkv_kv_plan *plan, struct pkv_sched_co
     if (plan->num_groups > PKV_MAX_GROUPS)
         return pkv_fail(err, PKV_ERR_INPUT, "this model has %u KV groups, and a cache at most %u",
                         plan->num_groups, PKV_MAX_GROUPS);
-    if (plan->config.dcp > 1)
-        return pkv_fail(err, PKV_ERR_INPUT, "DCP is not simulated");
+    for (uint32_t i = 0; i < plan->num_groups; i++)
+        if (plan->groups[i].block_size > PKV_MAX_BLOCK_SIZE / plan->config.dcp)
+            return pkv_fail(err, PKV_ERR_INPUT, "blocks of %u tokens on each of %u DCP ranks are more "
+                            "than %u", plan->groups[i].block_size, plan->config.dcp,
+                            PKV_MAX_BLOCK_SIZE);
     out->num_groups = plan->num_groups;
     for (uint32_t i = 0; i < plan->num_groups; i++)
         out->groups[i] = group_of(plan, &plan->groups[i]);

@@ -2,16 +2,27 @@
  * startup_log.c - what vLLM or SGLang printed when it started, as far as it is about memory.
  *
  * Lines are looked through for known phrases, and for settings written key=value or 'key': value;
- * colours and whatever stands before them do not matter. Of a figure that is printed more than once
- * the last one counts, but for memory, which every rank prints. Later versions of an engine may
- * word things anew: what is not recognised is not there.
+ * colours do not matter, and what stands before them only where it names a rank. Of a setting that is
+ * printed more than once the last one counts. Every rank prints its memory, and with that may print
+ * its own tokens, of which the engine uses the fewest. A rank that prints its memory again belongs to
+ * a new start, and what the former one printed is forgotten. Later versions of an engine may word
+ * things anew: what is not recognised is not there.
  */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/out.h"
 #include "pagedkv/scenario.h"
+
+struct reader {
+    struct pkv_startup_log *log;
+    uint64_t line;
+    uint64_t overfull_line;          /* where one rank too many printed its memory; 0 = none */
+    bool is_v0, is_v1;               /* as its lines tell */
+    bool has_cache_word;             /* prefix caching was said to be on or off */
+};
 
 /* Digits, with commas between them. False = none. */
 static bool take_count(const char **text, uint64_t *out)
@@ -47,6 +58,34 @@ static bool take_hundredths(const char *text, uint32_t *out)
     }
     *out = (uint32_t)whole * 100 + part;
     return true;
+}
+
+#define MAX_PLACES 9u    /* of GiB: the tenth is less than a byte */
+
+static bool take_memory(const char *text, struct pkv_log_memory *out)
+{
+    uint64_t n;
+    uint32_t places = 0;
+
+    if (!text || !take_count(&text, &n) || n > 1u << 30)
+        return false;
+    if (*text == '.')
+        for (text++; isdigit((unsigned char)*text) && places < MAX_PLACES; text++, places++)
+            n = n * 10 + (uint64_t)(*text - '0');
+    *out = (struct pkv_log_memory){ .printed = n, .places = places, .num_terms = 1 };
+    return true;
+}
+
+/* Both rounded, so their sum is as far off as both together. */
+static struct pkv_log_memory add_up(struct pkv_log_memory a, struct pkv_log_memory b)
+{
+    for (; a.places < b.places; a.places++)
+        a.printed *= 10;
+    for (; b.places < a.places; b.places++)
+        b.printed *= 10;
+    a.printed += b.printed;
+    a.num_terms += b.num_terms;
+    return a;
 }
 
 static const char *after(const char *line, const char *phrase)
@@ -117,85 +156,277 @@ static void phrase_count(const char *line, const char *phrase, uint64_t *out)
         take_count(&value, out);
 }
 
-static void add_memory(struct pkv_startup_log *log, const char *value)
-{
-    uint32_t hundredths;
+/* ---- memory, rank by rank ---- */
 
-    if (value && take_hundredths(value, &hundredths) && log->num_memories < PKV_LOG_MAX_MEMORIES)
-        log->memories[log->num_memories++] = hundredths;
+/* "TP3", "_PP1" or "rank=2" before `end`; -1 = there is no such mark. */
+static int32_t find_mark(const char *line, const char *end, const char *word, bool in_names)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = line; (at = strstr(at, word)) != NULL && at < end; at += length) {
+        const char *digits = at + length;
+        uint64_t n;
+
+        if (at > line && (isalnum((unsigned char)at[-1]) || (at[-1] == '_' && !in_names)))
+            continue;
+        digits += !in_names && (*digits == '=' || *digits == ' ');
+        if (take_count(&digits, &n) && n < INT32_MAX)
+            return (int32_t)n;
+    }
+    return -1;
+}
+
+static void mark(struct pkv_log_memory *memory, const char *line, const char *end)
+{
+    memory->stage = find_mark(line, end, "PP", true);
+    memory->tp_rank = find_mark(line, end, "TP", true);
+    memory->rank = find_mark(line, end, "rank", false);
+    if (memory->rank < 0)
+        memory->rank = find_mark(line, end, "Rank", false);
+}
+
+static bool is_marked(const struct pkv_log_memory *m)
+{
+    return m->stage >= 0 || m->tp_rank >= 0 || m->rank >= 0;
+}
+
+/* Where the same rank stands already; num_memories = nowhere. */
+static uint32_t find_rank(const struct pkv_startup_log *log, const struct pkv_log_memory *m)
+{
+    uint32_t i = 0;
+
+    while (i < log->num_memories && (!is_marked(m) || log->memories[i].stage != m->stage ||
+                                     log->memories[i].tp_rank != m->tp_rank ||
+                                     log->memories[i].rank != m->rank))
+        i++;
+    return i;
+}
+
+/* Has every rank printed its memory, and then somebody what it comes to? */
+static bool is_told(const struct pkv_startup_log *log)
+{
+    return log->tp > 0 && log->num_memories >= log->tp * (uint64_t)(log->pp > 0 ? log->pp : 1);
+}
+
+static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
+{
+    struct pkv_startup_log *log = r->log;
+    uint32_t at = find_rank(log, memory);
+    bool is_again = at < log->num_memories || (!is_marked(memory) && is_told(log));
+
+    if (is_again && (log->tokens > 0 || log->num_gpu_blocks > 0)) {
+        log->tokens = log->num_gpu_blocks = log->num_cpu_blocks = log->concurrency_len = 0;
+        log->concurrency_hundredths = 0;
+        log->num_memories = at = 0;
+    }
+    if (at == PKV_LOG_MAX_MEMORIES) {
+        r->overfull_line = r->line;
+        return;
+    }
+    log->memories[at] = *memory;
+    log->num_memories += at == log->num_memories;
+}
+
+static void phrase_memory(struct reader *r, const char *line, const char *phrase)
+{
+    const char *value = after(line, phrase);
+    struct pkv_log_memory memory;
+
+    if (!take_memory(value, &memory))
+        return;
+    mark(&memory, line, value);
+    add_memory(r, &memory);
+}
+
+/* ---- what the memory comes to ---- */
+
+/* Of what several ranks print of themselves the least is the engine's. */
+static bool is_news(const struct pkv_startup_log *log, uint64_t former, uint64_t n)
+{
+    return former == 0 || log->num_memories < 2 || n <= former;
+}
+
+static void read_tokens(struct pkv_startup_log *log, const char *line)
+{
+    uint64_t tokens = 0;
+
+    phrase_count(line, "KV cache size: ", &tokens);
+    if (tokens > 0 && is_news(log, log->tokens, tokens))
+        log->tokens = tokens;
 }
 
 static void read_concurrency(struct pkv_startup_log *log, const char *line)
 {
     const char *value = after(line, "aximum concurrency for ");
+    uint32_t hundredths;
     uint64_t length;
 
     if (!value || !take_count(&value, &length))
         return;
     value = after(value, "per request: ");
-    if (value && take_hundredths(value, &log->concurrency_hundredths))
-        log->concurrency_len = length;
+    if (!value || !take_hundredths(value, &hundredths) ||
+        !is_news(log, log->concurrency_hundredths, hundredths))
+        return;
+    log->concurrency_hundredths = hundredths;
+    log->concurrency_len = length;
 }
 
 /* "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB"; latent caches have one size. It says GB and
  * means GiB. */
-static void read_sglang(struct pkv_startup_log *log, const char *line)
+static void read_sglang(struct reader *r, const char *line)
 {
     const char *k = after(line, ", K size: "), *v = after(line, ", V size: ");
     const char *both = after(line, "KV size: ");
-    uint32_t sum = 0, part = 0;
+    struct pkv_log_memory memory = { .places = 0 }, part;
     uint64_t tokens = 0;
+    bool has_memory;
 
     phrase_count(line, "#tokens: ", &tokens);
     if (tokens == 0)
         set_count(line, "max_total_num_tokens", &tokens);
     if (tokens == 0)
         return;
-    log->is_sglang = true;
-    log->tokens = tokens;
-    if (k && v && take_hundredths(k, &sum) && take_hundredths(v, &part))
-        log->memories[0] = sum + part;
-    else if (both && take_hundredths(both, &sum))
-        log->memories[0] = sum;
-    else
-        return;
-    log->num_memories = 1;
+    has_memory = k && v ? take_memory(k, &memory) && take_memory(v, &part)
+                        : take_memory(both, &memory);
+    if (has_memory) {
+        if (k && v)
+            memory = add_up(memory, part);
+        mark(&memory, line, k && v ? k : both);
+        if (!is_marked(&memory))
+            r->log->num_memories = 0;
+        add_memory(r, &memory);
+    }
+    r->log->is_sglang = true;
+    r->log->tokens = tokens;
 }
 
-static void read_vllm(struct pkv_startup_log *log, const char *line)
+static void read_vllm(struct reader *r, const char *line)
 {
+    struct pkv_startup_log *log = r->log;
     uint64_t block_size = 0;
 
+    phrase_memory(r, line, "vailable KV cache memory: ");
+    phrase_memory(r, line, "reserved for KV Cache is ");
     phrase_count(line, "# GPU blocks: ", &log->num_gpu_blocks);
     phrase_count(line, "# cuda blocks: ", &log->num_gpu_blocks);
     phrase_count(line, "# CPU blocks: ", &log->num_cpu_blocks);
     phrase_count(line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
     set_count(line, "num_gpu_blocks_override", &log->num_gpu_blocks);
-    phrase_count(line, "KV cache size: ", &log->tokens);
-    add_memory(log, after(line, "vailable KV cache memory: "));
-    add_memory(log, after(line, "reserved for KV Cache is "));
     set_count(line, "kv_cache_memory_bytes", &log->memory_bytes);
     set_count(line, "KV_CACHE_MEMORY_BYTES", &log->memory_bytes);
     phrase_count(line, "etting attention block size to ", &block_size);
     if (block_size > 0 && block_size <= 1u << 20)
         log->block_size = (uint32_t)block_size;
+    read_tokens(log, line);
     read_concurrency(log, line);
+    r->is_v1 |= strstr(line, "V1 LLM engine") != NULL;
+    r->is_v0 |= strstr(line, "# CPU blocks: ") || strstr(line, "reserved for KV Cache is ") ||
+                strstr(line, "V0 LLM engine") || strstr(line, "nitializing an LLM engine");
 }
 
-static void read_settings(struct pkv_startup_log *log, const char *line)
+/* ---- settings ---- */
+
+/* Where a value in brackets ends, behind the last one. */
+static char *end_of_brackets(char *open)
 {
+    int depth = 0;
+
+    for (char *c = open; *c; c++) {
+        depth += *c == '{' || *c == '(' || *c == '[';
+        depth -= *c == '}' || *c == ')' || *c == ']';
+        if (depth == 0)
+            return c + 1;
+    }
+    return open + strlen(open);
+}
+
+/* Of a method that is not named the model's name tells, as it does to the engine. */
+static void read_drafts(struct pkv_startup_log *log, const char *text)
+{
+    char model[PKV_KV_NAME_SIZE] = "";
+
+    set_u32(text, "num_speculative_tokens", &log->num_speculative_tokens);
+    set_u32(text, "num_spec_tokens", &log->num_speculative_tokens);
+    set_word(text, "method", log->draft_method, sizeof(log->draft_method));
+    set_word(text, "model", model, sizeof(model));
+    if (log->draft_method[0] || !model[0])
+        return;
+    strcpy(log->draft_method, strstr(model, "ngram") ? "ngram"
+                              : strstr(model, "eagle") || strstr(model, "EAGLE") ? "eagle"
+                                                                                 : "draft_model");
+}
+
+/* Settings of drafts and of compilation stand in brackets within the line and may be named like those
+ * of the engine: they are read apart, and blank in the line afterwards. */
+static void read_nested(struct pkv_startup_log *log, char *line)
+{
+    static const char *const names[] = { "speculative_config", "speculative-config", "hf_overrides",
+                                         "hf-overrides", "compilation_config",
+                                         "compilation-config" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char *at = line;
+
+        while ((at = strstr(at, names[i])) != NULL) {
+            char *end, kept;
+
+            at += strlen(names[i]);
+            at += strspn(at, "'\": =");
+            while (isalnum((unsigned char)*at) || *at == '_' || *at == '.')
+                at++;
+            if (*at != '{' && *at != '(')
+                continue;
+            end = end_of_brackets(at);
+            kept = *end;
+            *end = '\0';
+            if (i < 2)
+                read_drafts(log, at);
+            *end = kept;
+            memset(at, ' ', (size_t)(end - at));
+        }
+    }
+}
+
+static void read_switches(struct reader *r, const char *line)
+{
+    struct pkv_startup_log *log = r->log;
     const char *cache = setting(line, "enable_prefix_caching");
+    const char *radix = setting(line, "disable_radix_cache");
+    const char *async = setting(line, "async_scheduling");
+    const char *chunked = setting(line, "chunked_prefill_enabled");
+
+    if (!chunked)
+        chunked = setting(line, "enable_chunked_prefill");
+    if (cache)
+        log->prefix_cache_off = strncmp(cache, "False", 5) == 0;
+    if (radix)
+        log->prefix_cache_off = strncmp(radix, "True", 4) == 0;
+    r->has_cache_word |= (cache && strncmp(cache, "None", 4) != 0) || radix;
+    if (async)
+        log->async_scheduling = strncmp(async, "True", 4) == 0;
+    log->async_scheduling |= strstr(line, "Asynchronous scheduling is enabled") != NULL;
+    if (chunked)
+        log->chunked_prefill_off = strncmp(chunked, "False", 5) == 0;
+}
+
+static void read_settings(struct reader *r, const char *line)
+{
+    struct pkv_startup_log *log = r->log;
 
     if (!log->model[0])
         set_word(line, "model", log->model, sizeof(log->model));
     if (!log->model[0])
         set_word(line, "model_path", log->model, sizeof(log->model));
+    if (setting(line, "kv_cache_dtype"))
+        log->kv_dtype_line = r->line;
     set_word(line, "kv_cache_dtype", log->kv_dtype, sizeof(log->kv_dtype));
     set_word(line, "dtype", log->dtype, sizeof(log->dtype));
     set_count(line, "max_seq_len", &log->max_model_len);
     set_count(line, "max_model_len", &log->max_model_len);
     set_count(line, "context_len", &log->max_model_len);
     set_count(line, "max_num_batched_tokens", &log->max_num_batched_tokens);
+    set_count(line, "max_num_seqs", &log->max_num_seqs);
+    set_count(line, "max_running_requests", &log->max_num_seqs);
     set_u32(line, "tensor_parallel_size", &log->tp);
     set_u32(line, "tp_size", &log->tp);
     set_u32(line, "pipeline_parallel_size", &log->pp);
@@ -204,9 +435,7 @@ static void read_settings(struct pkv_startup_log *log, const char *line)
     set_u32(line, "num_speculative_tokens", &log->num_speculative_tokens);
     set_u32(line, "block_size", &log->block_size);
     set_u32(line, "page_size", &log->block_size);
-    log->async_scheduling |= strstr(line, "Asynchronous scheduling is enabled") != NULL;
-    if (cache)
-        log->prefix_cache_off = strncmp(cache, "False", 5) == 0;
+    read_switches(r, line);
 }
 
 /* Without the sequences that colour a terminal. */
@@ -227,59 +456,95 @@ static void strip_colours(char *line)
     *out = '\0';
 }
 
-static void read_text(struct pkv_startup_log *log, char *text)
+/* Behind the colours a column would be another one. */
+static void read_line(struct reader *r, char *line)
 {
-    for (char *line = text; line;) {
-        char *end = strchr(line, '\n');
+    const char *dtype = setting(line, "kv_cache_dtype");
 
-        if (end)
-            *end = '\0';
-        strip_colours(line);
-        read_settings(log, line);
-        read_vllm(log, line);
-        read_sglang(log, line);
-        line = end ? end + 1 : NULL;
-    }
+    r->line++;
+    if (dtype)
+        r->log->kv_dtype_column = (uint32_t)(dtype - line) + 1 + (*dtype == '\'' || *dtype == '"');
+    strip_colours(line);
+    read_nested(r->log, line);
+    read_settings(r, line);
+    read_vllm(r, line);
+    read_sglang(r, line);
 }
 
-#define MAX_BYTES (64u << 20)
+#define MAX_LINE_BYTES (64u << 20)
 
-static int load(const char *path, struct pkv_text *out, struct pkv_err *err)
+/* The lines that are whole; what is behind them is moved to the front. */
+static void read_lines(struct reader *r, struct pkv_text *text, bool is_last)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    char piece[16384];
-    size_t num;
-    int failed;
+    char *line = text->text, *end;
 
-    if (!file)
-        return pkv_fail_at(err, path, 0, 0, "this log cannot be opened");
-    while ((num = fread(piece, 1, sizeof(piece), file)) > 0 && out->length < MAX_BYTES) {
+    while ((end = memchr(line, '\n', text->length - (size_t)(line - text->text))) != NULL) {
+        *end = '\0';
+        read_line(r, line);
+        line = end + 1;
+    }
+    text->length -= (size_t)(line - text->text);
+    memmove(text->text, line, text->length + 1);
+    if (is_last && text->length > 0)
+        read_line(r, text->text);
+}
+
+static int read_file(struct reader *r, const char *path, FILE *file, struct pkv_err *err)
+{
+    struct pkv_text text = { .text = NULL };
+    char piece[65536];
+    size_t num;
+    int result = 0;
+
+    while (result == 0 && (num = fread(piece, 1, sizeof(piece), file)) > 0) {
         for (size_t i = 0; i < num; i++)
             piece[i] = piece[i] == '\0' || piece[i] == '\r' ? ' ' : piece[i];
-        pkv_text_bytes(out, piece, num);
+        pkv_text_bytes(&text, piece, num);
+        if (text.failed)
+            result = pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a log");
+        else if (memchr(piece, '\n', num))
+            read_lines(r, &text, false);
+        else if (text.length > MAX_LINE_BYTES)
+            result = pkv_fail_at(err, path, r->line + 1, 0, "this line of the log has more than 64 MiB");
     }
-    failed = ferror(file);
-    if (file != stdin)
-        fclose(file);
-    if (failed)
-        return pkv_fail_at(err, path, 0, 0, "this log cannot be read");
-    return out->failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a log") : 0;
+    if (result == 0 && ferror(file))
+        result = pkv_fail_at(err, path, 0, 0, "this log cannot be read");
+    if (result == 0 && text.text)
+        read_lines(r, &text, true);
+    pkv_text_free(&text);
+    return result;
+}
+
+/* vLLM V0 kept prompts only when told to. */
+static void settle(struct reader *r)
+{
+    struct pkv_startup_log *log = r->log;
+    bool is_v0 = !log->is_sglang && r->is_v0 && !r->is_v1;
+
+    if (log->max_model_len == 0)
+        log->max_model_len = log->concurrency_len;
+    log->has_null_block = !log->is_sglang && !is_v0;
+    log->prefix_cache_off |= is_v0 && !r->has_cache_word;
 }
 
 int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err)
 {
-    struct pkv_text text = { .text = NULL };
-    int result = load(path, &text, err);
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    struct reader r = { .log = out };
+    int result;
 
     *out = (struct pkv_startup_log){ .tp = 0 };
-    if (result == 0 && text.text)
-        read_text(out, text.text);
-    pkv_text_free(&text);
+    if (!file)
+        return pkv_fail_at(err, path, 0, 0, "this log cannot be opened");
+    result = read_file(&r, path, file, err);
+    if (file != stdin)
+        fclose(file);
     if (result < 0)
         return -1;
-    if (out->max_model_len == 0)
-        out->max_model_len = out->concurrency_len;
-    out->has_null_block = !out->is_sglang && out->num_cpu_blocks == 0;
+    if (r.overfull_line > 0)
+        return pkv_fail_at(err, path, r.overfull_line, 0, "more than %u ranks print their memory",
+                           PKV_LOG_MAX_MEMORIES);
+    settle(&r);
     if (out->num_gpu_blocks == 0 && out->tokens == 0 && out->memory_bytes == 0 &&
         out->num_memories == 0)
         return pkv_fail_at(err, path, 0, 0, "no line of this log says how large the pool is, like "

@@ -1,0 +1,90 @@
+/*
+ * size_log_kv.c - what a start-up log says of its engine, as a part of a scenario.
+ *
+ * The scenario has the pool of the log: as many blocks of as many tokens in the same groups. What the
+ * log says of the scheduler and of drafts goes with it; what it cannot say is named beside it.
+ */
+#include "report/size_log_private.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *draft_method(const struct pkv_startup_log *log)
+{
+    const char *said = log->draft_method;
+    if (!said[0] || strstr(said, "eagle") || strstr(said, "mtp"))
+        return "eagle";
+    return strcmp(said, "draft_model") == 0 ? "draft_model" : "ngram";
+}
+
+static int add_groups(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
+{
+    struct pkv_sched_config groups = {.num_groups = 0};
+    char *text;
+    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
+        return -1;
+    pkv_text_fmt(t, "  block_size: %u", groups.groups[0].block_size);
+    if (v->plan.config.dcp > 1)
+        pkv_text_fmt(t, "   # %u on each of %u DCP ranks", v->plan.config.block_size,
+                     v->plan.config.dcp);
+    pkv_text_add(t, "\n");
+    if (groups.num_groups == 1 && groups.groups[0].ops == &pkv_group_full)
+        return 0;
+    text = pkv_scenario_groups_text(&groups, err);
+    if (!text)
+        return -1;
+    pkv_text_fmt(t, "  groups: %s\n", text);
+    pkv_scenario_free_text(text);
+    return 0;
+}
+
+static void add_number(struct pkv_text *t, const char *key, uint64_t n)
+{
+    if (n > 0)
+        pkv_text_fmt(t, "  %s: %" PRIu64 "\n", key, n);
+}
+
+static void add_scheduler(struct pkv_text *t, const struct pkv_startup_log *log)
+{
+    size_t before = t->length;
+    pkv_text_add(t, "scheduler:\n");
+    size_t empty = t->length;
+    add_number(t, "max_model_len", log->max_model_len);
+    add_number(t, "max_num_batched_tokens", log->max_num_batched_tokens);
+    add_number(t, "max_num_seqs", log->max_num_seqs);
+    if (log->chunked_prefill_off)
+        pkv_text_add(t, "  enable_chunked_prefill: false\n");
+    if (log->async_scheduling && log->num_speculative_tokens == 0)
+        pkv_text_add(t, "  async_scheduling: true\n");
+    if (log->async_scheduling && log->num_speculative_tokens > 0)
+        pkv_text_add(t, "  async_scheduling: false   # it was on, which is not simulated with drafts\n");
+    if (t->length == empty && !t->failed) {
+        t->length = before;
+        t->text[before] = '\0';
+    }
+}
+
+static int add_drafts(struct pkv_text *t, const struct pkv_startup_log *log, struct pkv_err *err)
+{
+    if (log->num_speculative_tokens == 0)
+        return 0;
+    if (log->num_speculative_tokens > PKV_MAX_DRAFTS)
+        return pkv_fail(err, PKV_ERR_INPUT, "the log has %u drafts a step, and at most %u are "
+                        "simulated", log->num_speculative_tokens, PKV_MAX_DRAFTS);
+    pkv_text_fmt(t, "speculation:\n  method: %s\n  num_tokens: %u\n"
+                 "  acceptance_rate: 0   # a log of the start cannot say it\n", draft_method(log),
+                 log->num_speculative_tokens);
+    return 0;
+}
+
+int log_add_kv_part(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
+{
+    pkv_text_add(t, "kv:\n");
+    if (add_groups(t, v, err) < 0)
+        return -1;
+    add_number(t, v->log->has_null_block ? "num_gpu_blocks" : "num_blocks", v->num_blocks);
+    if (v->log->prefix_cache_off)
+        pkv_text_add(t, "  prefix_cache: false\n");
+    add_scheduler(t, v->log);
+    return add_drafts(t, v->log, err);
+}
