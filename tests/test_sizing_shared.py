@@ -233,6 +233,28 @@ class Sizing(ProgramCase):
                 seen += 1
         self.assertEqual(seen, len(facts("vllm_logs.json")))
 
+    def test_reload(self):
+        """The scenario of a log has the log's blocks, and where they are of one kind its tokens."""
+        for log in facts("vllm_logs.json"):
+            name, want = log["id"], log["recomputed"]
+            with self.subTest(name):
+                self.write("log", engine_log(log["printed"], log["engine"]))
+                model = [NAMES[name]] if name in NAMES else []
+                got = json.loads(self.call("size", *model, "--log", "log", "--json",
+                                           *MORE.get(name, [])).stdout)
+                self.write("s.yaml", got["scenario"] + "traffic: {requests: 2, prompt_tokens: 5, "
+                                                       "output_tokens: 5}\n")
+                self.done("run", "s.yaml", "-q", "--check", "-o", "out")
+                blocks = self.summary("out")["blocks"]
+                is_old = log["printed"].get("num_cpu_blocks") is not None
+                self.assertEqual(blocks["num_blocks" if is_old else "num_gpu_blocks"],
+                                 got["num_gpu_blocks"])
+                if got["num_groups"] == 1:
+                    self.assertEqual(got["num_gpu_blocks"] * blocks["block_size"], want["tokens"])
+                else:
+                    text = self.read("out", "scenario.yaml").decode()
+                    self.assertEqual(text.count("{type: "), got["num_groups"])
+
     def test_smallest_rank_in_words(self):
         log = next(log for log in facts("vllm_logs.json") if log["id"] == "C1")
         self.write("log", engine_log(log["printed"], log["engine"]))
@@ -241,6 +263,7 @@ class Sizing(ProgramCase):
         self.assertIn("11,180 blocks", text)
         self.assertIn("8,609,136,640 B (8.017 GiB)", text)
         self.assertIn("the smallest rank rules", text)
+        self.assertRegex(text, r"8\.11 GiB / 770,048 B \(752 KiB\) = 11,301 to 11,315 blocks; stranded ")
         result = self.call("size", NAMES["C1"], "--log", "log", "--tp", "4")
         self.assertEqual(result.returncode, 1)
         self.assertIn("say --ranks-differ", " ".join(result.stdout.split()))

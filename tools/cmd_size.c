@@ -147,10 +147,12 @@ const struct cli_command cli_size = {
         "budget of a GPU's memory every term is printed and estimates are marked; activation is not "
         "predicted.\n\n"
         "--log reads what the engine printed at its start, says whether its blocks, tokens and "
-        "concurrency are those of the model, and ends with the kv: part of a scenario. A log that "
-        "does not agree is exit status 1, and so is one that does not say enough to tell, as without "
-        "the memory of the pool any model has such tokens. Fewer blocks than the memory holds differ, "
-        "unless ranks printed different memory and not all did, or --ranks-differ says so.",
+        "concurrency are those of the model, and ends with a scenario that has its pool, and what the "
+        "log says of prefix cache, batches, async scheduling and drafts. A log that does not agree is "
+        "exit status 1, and so is one that does not say enough to tell, as without the memory of the "
+        "pool any model has such tokens. Each memory is held against the layers of its rank where lines "
+        "are marked with one (PP1, TP0, rank=3). Fewer blocks than the memory holds differ, unless ranks "
+        "printed different memory and not all did, or --ranks-differ says so.",
     .examples = "pagedkv size llama-3.1-70b --kv-budget 40GiB --prompt 4096 --output 1024\n"
                 "pagedkv size config.json --kv-dtype fp8 --tp 8 --json\n"
                 "pagedkv size llama-3.1-8b --gpu h100 --utilisation 0.9 --activation 5GiB\n"

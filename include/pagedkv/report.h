@@ -308,12 +308,15 @@ char *pkv_size_text(const struct pkv_size_question *question, const struct pkv_r
 char *pkv_size_json(const struct pkv_size_question *question, struct pkv_err *err);
 
 /* A start-up log against a model: are its blocks what its memory holds, its tokens what its blocks
- * hold, its concurrency and its swap space so, too? Where some rank is known to have less memory than
- * is printed (of different memories not all are printed, or log->ranks_differ), fewer blocks than the
- * printed memory holds are right as well. A log tells a model only by the memory of the pool with
- * blocks, tokens or, beside exact bytes, a concurrency: without these figures are held against each
- * other only, and so they are when model is NULL, all layers being of full attention. The text ends
- * with the kv: part of a scenario that has this pool.
+ * hold, its concurrency and its swap space so, too? Each memory is one of a rank, of which the one with
+ * the fewest blocks rules. Where some rank may have fewer than those that were printed (of different
+ * memories not all are printed, or not that of the stage with the largest blocks, or
+ * log->ranks_differ), fewer blocks than the printed memory holds are right as well. A log tells a model
+ * only by the memory of the pool with blocks, tokens or, beside exact bytes, a concurrency: without
+ * these figures are held against each other only, and so they are when model is NULL, all layers being
+ * of full attention. The text ends with a scenario that has this pool and what else the log says, or
+ * with why there can be none.
+ *   log          what the user says instead of it is in it as well
  *   config       as the log and the user have it; NULL without a model */
 enum pkv_log_answer { PKV_LOG_AGREES, PKV_LOG_DIFFERS, PKV_LOG_CANNOT_TELL };
 char *pkv_size_log(const struct pkv_startup_log *log, const struct pkv_kv_model *model,

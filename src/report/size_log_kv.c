@@ -9,28 +9,23 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *draft_method(const struct pkv_startup_log *log)
+static bool is_plain(const struct pkv_sched_config *groups)
 {
-    const char *said = log->draft_method;
-    if (!said[0] || strstr(said, "eagle") || strstr(said, "mtp"))
-        return "eagle";
-    return strcmp(said, "draft_model") == 0 ? "draft_model" : "ngram";
+    return groups->num_groups == 1 && groups->groups[0].ops == &pkv_group_full;
 }
 
-static int add_groups(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
+static int add_groups(struct pkv_text *t, const struct log_view *v,
+                      const struct pkv_sched_config *groups, struct pkv_err *err)
 {
-    struct pkv_sched_config groups = {.num_groups = 0};
     char *text;
-    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
-        return -1;
-    pkv_text_fmt(t, "  block_size: %u", groups.groups[0].block_size);
+    pkv_text_fmt(t, "  block_size: %u", groups->groups[0].block_size);
     if (v->plan.config.dcp > 1)
         pkv_text_fmt(t, "   # %u on each of %u DCP ranks", v->plan.config.block_size,
                      v->plan.config.dcp);
     pkv_text_add(t, "\n");
-    if (groups.num_groups == 1 && groups.groups[0].ops == &pkv_group_full)
+    if (is_plain(groups))
         return 0;
-    text = pkv_scenario_groups_text(&groups, err);
+    text = pkv_scenario_groups_text(groups, err);
     if (!text)
         return -1;
     pkv_text_fmt(t, "  groups: %s\n", text);
@@ -64,27 +59,48 @@ static void add_scheduler(struct pkv_text *t, const struct pkv_startup_log *log)
     }
 }
 
-static int add_drafts(struct pkv_text *t, const struct pkv_startup_log *log, struct pkv_err *err)
+/* A draft head (eagle, MTP) drops the last block of a hit, which is simulated for one group only; what
+ * is left of it beside several groups is a draft model. */
+static void add_method(struct pkv_text *t, const struct pkv_startup_log *log,
+                       const struct pkv_sched_config *groups)
+{
+    const char *said = log->draft_method;
+    bool is_head = !said[0] || strstr(said, "eagle") || strstr(said, "mtp");
+    if (is_head && !is_plain(groups))
+        pkv_text_add(t, "  method: draft_model   # a draft head, which also drops the last block of a "
+                     "hit\n");
+    else
+        pkv_text_fmt(t, "  method: %s\n", is_head ? "eagle" : strcmp(said, "draft_model") == 0
+                                                                  ? "draft_model" : "ngram");
+}
+
+static int add_drafts(struct pkv_text *t, const struct pkv_startup_log *log,
+                      const struct pkv_sched_config *groups, struct pkv_err *err)
 {
     if (log->num_speculative_tokens == 0)
         return 0;
     if (log->num_speculative_tokens > PKV_MAX_DRAFTS)
         return pkv_fail(err, PKV_ERR_INPUT, "the log has %u drafts a step, and at most %u are "
                         "simulated", log->num_speculative_tokens, PKV_MAX_DRAFTS);
-    pkv_text_fmt(t, "speculation:\n  method: %s\n  num_tokens: %u\n"
-                 "  acceptance_rate: 0   # a log of the start cannot say it\n", draft_method(log),
+    pkv_text_add(t, "speculation:\n");
+    add_method(t, log, groups);
+    pkv_text_fmt(t, "  num_tokens: %u\n"
+                 "  acceptance_rate: 0   # a log of the start cannot say it\n",
                  log->num_speculative_tokens);
     return 0;
 }
 
 int log_add_kv_part(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
 {
+    struct pkv_sched_config groups = {.num_groups = 0};
+    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
+        return -1;
     pkv_text_add(t, "kv:\n");
-    if (add_groups(t, v, err) < 0)
+    if (add_groups(t, v, &groups, err) < 0)
         return -1;
     add_number(t, v->log->has_null_block ? "num_gpu_blocks" : "num_blocks", v->num_blocks);
     if (v->log->prefix_cache_off)
         pkv_text_add(t, "  prefix_cache: false\n");
     add_scheduler(t, v->log);
-    return add_drafts(t, v->log, err);
+    return add_drafts(t, v->log, &groups, err);
 }

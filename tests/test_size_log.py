@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""`pagedkv size --log`: whose memory is whose, and the scenario that comes out of a log.
+
+usage: test_size_log.py PROGRAM SOURCE_ROOT
+"""
+import os
+import sys
+
+import tap
+from program import ProgramCase
+from size_case import GIB, SizeCase
+
+EIGHT = ("--layers", "78", "--latent", "512,64", "--indexer", "128", "--indexer-layers", "21",
+         "--draft-layers", "1", "--kv-dtype", "fp8_ds_mla", "--tp", "4")
+# A block of 16 tokens of Llama 3.1 8B takes 2 MiB: 64 KiB in each of 32 layers.
+PLAIN = "Available KV cache memory: 1.00 GiB\nGPU KV cache size: 8,192 tokens\n"
+
+
+class Ranks(SizeCase):
+    """Rank 0 has 28 layers and 14 GiB, rank 1 has 4 and 4 GiB: 8,192 blocks of 1.75 MiB, 16,384 of 256
+    KiB; so the rank with more memory rules, and 2 GiB are stranded on the other."""
+    MEMORY = ("({} pid=7) INFO Available KV cache memory: 14.00 GiB\n"
+              "({} pid=8) INFO Available KV cache memory: 4.00 GiB\n")
+    COUNTS = "GPU KV cache size: 131,072 tokens\n"
+    STAGES = ("llama-3.1-8b", "--pp-layers", "28,4")
+
+    def check(self, log, *more):
+        got = self.hold(log, *self.STAGES, *more)
+        self.assertEqual(got["num_gpu_blocks"], 8192)
+        # 14 GiB to 0.005 GiB is 8,192 blocks to 2.93, cut to whole ones.
+        self.assertEqual((got["lowest_blocks"], got["highest_blocks"]), (8189, 8194))
+        return got
+
+    def test_marked(self):
+        for names in (("Worker_PP0", "Worker_PP1"), ("VllmWorker rank=0", "VllmWorker rank=1"),
+                      ("Worker_DP0_PP0_TP0", "Worker_DP0_PP1_TP0")):
+            got = self.check(self.MEMORY.format(*names) + self.COUNTS)
+            rows = {r["stage"]: r for r in got["ranks"]}
+            self.assertEqual([rows[0]["block_bytes"], rows[1]["block_bytes"]], [7 << 18, 1 << 18])
+            self.assertEqual([rows[0]["limiting"], rows[1]["limiting"]], [True, False])
+            low, high = rows[1]["lowest_stranded_bytes"], rows[1]["highest_stranded_bytes"]
+            self.assertEqual((low, high), (GIB * 3995 // 1000 - 2 * GIB, GIB * 4005 // 1000 - 2 * GIB))
+
+    def test_in_words(self):
+        self.write("log", self.MEMORY.format("Worker_PP0", "Worker_PP1") + self.COUNTS)
+        text = self.text_of(*self.STAGES, "--log", "log")
+        self.assertIn("stage 0: 14.00 GiB / 1,835,008 B (1.75 MiB) = 8,189 to 8,194 blocks: the fewest, "
+                      "so all ranks have so many", text)
+        self.assertRegex(text, r"stage 1: 4\.00 GiB / 262,144 B \(256 KiB\) = .* blocks; stranded 2,1")
+
+    def test_in_another_order(self):
+        """Marks count, not the order of the lines."""
+        lines = self.MEMORY.format("Worker_PP0", "Worker_PP1").splitlines(True)
+        self.check(lines[1] + lines[0] + self.COUNTS)
+        got = self.hold(self.MEMORY.format("Worker_PP1", "Worker_PP0") + self.COUNTS, *self.STAGES,
+                        verdict="differs")     # 4 GiB for 28 layers are 2,340 blocks
+        self.assertEqual(got["highest_blocks"], (4 * GIB + GIB // 200) // (7 << 18))
+
+    def test_not_marked(self):
+        """From 4 GiB for the 28 layers to 14 GiB for them: 8,192 blocks are among these."""
+        got = self.hold(self.MEMORY.format("x", "x") + self.COUNTS, *self.STAGES)
+        self.assertEqual((got["lowest_blocks"], got["highest_blocks"]), (2337, 8194))
+        self.assertNotIn("stage", got["ranks"][0])
+
+    def test_other_stage_only(self):
+        """Only the rank with the small blocks is heard of: the other one may well have fewer."""
+        line = self.MEMORY.format("Worker_PP0", "Worker_PP1").splitlines(True)[1]
+        got = self.hold(line + self.COUNTS, *self.STAGES)
+        self.assertEqual([c["verdict"] for c in got["checks"]], ["smallest_rank", "smallest_rank"])
+        got = self.hold(line + "GPU KV cache size: 524,288 tokens\n", *self.STAGES, verdict="differs")
+
+    def test_tokens_of_every_rank(self):
+        """Each rank prints its own tokens; the engine has the fewest, whoever speaks last."""
+        both = ("GPU KV cache size: 131,072 tokens\nMaximum concurrency for 8,192 tokens per request: "
+                "16.00x\nGPU KV cache size: 262,144 tokens\nMaximum concurrency for 8,192 tokens per "
+                "request: 32.00x\n")
+        got = self.check(self.MEMORY.format("Worker_PP0", "Worker_PP1") + both)
+        self.assertEqual(len(got["checks"]), 3)
+
+    def test_started_twice(self):
+        """The memory of a rank that speaks again is that of a new start."""
+        first = ("(Worker_PP0) Available KV cache memory: 3.50 GiB\n(Worker_PP1) Available KV cache "
+                 "memory: 4.00 GiB\nGPU KV cache size: 32,768 tokens\n")
+        got = self.check(first + self.MEMORY.format("Worker_PP0", "Worker_PP1") + self.COUNTS)
+        self.assertEqual(len(got["ranks"]), 2)
+
+    def test_bytes_of_every_rank(self):
+        """The same bytes on both stages: the one with 28 layers rules."""
+        got = self.hold(f"'kv_cache_memory_bytes': {14 * GIB},\n" + self.COUNTS, *self.STAGES)
+        self.assertEqual([(r["lowest_blocks"], r["lowest_stranded_bytes"], r["limiting"])
+                          for r in got["ranks"]], [(8192, 0, True), (57344, 12 * GIB, False)])
+
+    def test_smallest_of_four(self):
+        """Qwen3-235B, TP 4: 11,180 blocks of 770,048 B, and 8.11 GiB on a rank that has more."""
+        got = self.hold("Available KV cache memory: 8.11 GiB\nGPU KV cache size: 178,880 tokens\n",
+                        "qwen3-235b-a22b", "--tp", "4", "--ranks-differ")
+        row, = got["ranks"]
+        used = 11180 * 770048
+        self.assertEqual((got["num_gpu_blocks"], row["limiting"]), (11180, False))
+        self.assertEqual((row["lowest_stranded_bytes"], row["highest_stranded_bytes"]),
+                         (8105 * GIB // 1000 - used, 8115 * GIB // 1000 - used))
+        self.assertIn("a rank: 8.11 GiB / 770,048 B (752 KiB) = 11,301 to 11,315 blocks; stranded 93,",
+                      self.text_of("qwen3-235b-a22b", "--tp", "4", "--ranks-differ", "--log", "log"))
+        # The rank that has no more than these, heard of as well: 8.018 GiB.
+        got = self.hold("(Worker_TP0) Available KV cache memory: 8.11 GiB\n(Worker_TP1) Available KV "
+                        "cache memory: 8.02 GiB\nGPU KV cache size: 178,880 tokens\n",
+                        "qwen3-235b-a22b", "--tp", "4")
+        self.assertEqual([r["limiting"] for r in got["ranks"]], [False, True])
+
+    def test_wrong_model(self):
+        """The memory of a rank tells a wrong model at TP 4, and a wrong TP."""
+        log = "(Worker_TP{}) Available KV cache memory: 10.00 GiB\n"
+        log = "".join(log.format(i) for i in range(4)) + "GPU KV cache size: 131,072 tokens\n"
+        # 80 x 2 heads x 256 x 2 B x 16 tokens: 1.25 MiB a block, 8,192 in 10 GiB.
+        self.assertEqual(self.hold(log, "llama-3.1-70b", "--tp", "4")["num_gpu_blocks"], 8192)
+        for model, tp in (("llama-3.1-8b", "4"), ("qwen2.5-72b", "8"), ("qwen3-32b", "4"),
+                          ("llama-3.1-70b", "2"), ("gemma-3-27b", "4")):
+            self.hold(log, model, "--tp", tp, verdict="differs")
+
+    def test_many(self):
+        """256 ranks may speak, one head of 32 layers x 2 MiB / 512 on each; one more is no silence."""
+        line = "(Worker_TP{}) Available KV cache memory: {} GiB\n"
+        ranks = [line.format(i, "2.00") for i in range(255)]
+        tokens = "GPU KV cache size: 16,384 tokens\n"
+        log = "".join(ranks) + line.format(255, "1.00") + "GPU KV cache size: 8,192 tokens\n"
+        got = self.hold(log, "--layers", "32", "--kv-heads", "256", "--head-dim", "1024", "--tp", "256")
+        self.assertEqual((len(got["ranks"]), got["num_gpu_blocks"]), (256, 512))
+        self.write("log", "".join(line.format(i, "2.00") for i in range(257)) + tokens)
+        self.wrong("llama-3.1-8b", "--log", "log", says="^log:257: more than 256 ranks")
+
+
+class Reading(SizeCase):
+    def test_decimals(self):
+        """A block is 2 MiB = 1/512 GiB, and 513 are 1.001953125 GiB: half a unit of the last decimal
+        less and more."""
+        for gib, low, high in (("1.00", 509, 514), ("1.002", 512, 513), ("1.00196", 513, 513),
+                               ("1", 256, 768), ("1.001953125", 512, 513)):
+            got = self.hold(PLAIN.replace("1.00", gib).replace("8,192", "8,208"), "llama-3.1-8b",
+                            verdict="agrees" if low <= 513 <= high else "differs")
+            self.assertEqual((got["lowest_blocks"], got["highest_blocks"]), (low, high), gib)
+        self.assertIn("1.001953125 GiB for the cache", self.text_of("llama-3.1-8b", "--log", "log"))
+
+    def test_old_engine_without_swap(self):
+        """V0 says it by its CPU blocks, none as they are, or by its name: no null block, and no prefix
+        cache unless it is on."""
+        for log in ("# GPU blocks: 512, # CPU blocks: 0\n", "Initializing a V0 LLM engine (v0.8.5)\n"
+                    "# GPU blocks: 512\n", "the rest of the memory reserved for KV Cache is 1.00GiB.\n"
+                    "# cuda blocks: 512\n"):
+            for said, cached in (("", "false"), ("enable_prefix_caching=True\n", "true")):
+                self.write("log", said + log)
+                part = self.call("size", "llama-3.1-8b", "--log", "log").stdout
+                self.assertIn("vLLM V0", part)
+                blocks, text = self.reload(part[part.index("kv:"):])
+                self.assertEqual(blocks["num_blocks"], 512)
+                self.assertIn(f"prefix_cache: {cached}\n", text)
+        self.write("log", "Initializing a V1 LLM engine (v0.8.5)\n# GPU blocks: 512, # CPU blocks: 0\n")
+        self.assertIn("vLLM V1", self.call("size", "llama-3.1-8b", "--log", "log").stdout)
+
+    def test_model_of_drafts(self):
+        """The draft's model is not the engine's, whatever stands first."""
+        for drafts in ("'speculative_config': {'model': 'yuhuili/EAGLE-LLaMA3.1', "
+                       "'num_speculative_tokens': 3, 'max_model_len': 2048}",
+                       "speculative_config=SpeculativeConfig(method='eagle3', model='yuhuili/x(3)', "
+                       "num_spec_tokens=3)",
+                       "--speculative-config '{\"model\": \"yuhuili/EAGLE\", \"num_speculative_tokens\": "
+                       "3}'"):
+            for line in (f"{{{drafts}, 'model': 'Qwen/Qwen3-14B', 'max_model_len': 4096}}",
+                         f"{{'model': 'Qwen/Qwen3-14B', 'max_model_len': 4096, {drafts}}}"):
+                got = self.hold(f"args: {line}\nAvailable KV cache memory: 6.51 GiB\nGPU KV cache size: "
+                                "42,656 tokens\n")
+                self.assertEqual(got["model"].lower().replace(" ", "-"), "qwen3-14b")
+                _, text = self.reload(got["scenario"])
+                for key in ("method: eagle", "num_tokens: 3", "max_model_len: 4096"):
+                    self.assertIn(f"{key}\n", text)
+
+    def test_place_of_a_type(self):
+        """What is wrong stands in the log, not on the command line."""
+        self.write("log", "hello\nconfig: dtype=bfloat16, kv_cache_dtype=bf61, x\n" + PLAIN)
+        self.wrong("llama-3.1-8b", "--log", "log", says=r"^log:2:40: kv_cache_dtype 'bf61' is not known")
+        self.wrong("llama-3.1-8b", "--log", "log", "--kv-dtype", "bf62", says="^--kv-dtype: 'bf62'")
+        self.hold("kv_cache_dtype=bf61\n" + PLAIN, "llama-3.1-8b", "--kv-dtype", "bf16")
+
+    def test_long(self):
+        """What stands behind 64 MiB counts as well; a line of so many is refused."""
+        with open(self.path("log"), "w", encoding="ascii") as file:
+            for _ in range(66):
+                file.write(("x" * 1023 + "\n") * 1024)
+            file.write(PLAIN)
+        self.assertEqual(self.size("llama-3.1-8b", "--log", "log")["num_gpu_blocks"], 512)
+        with open(self.path("log"), "w", encoding="ascii") as file:
+            file.write("hello\n")
+            for _ in range(66):
+                file.write("x" * (1 << 20))
+            file.write("\n" + PLAIN)
+        self.wrong("llama-3.1-8b", "--log", "log", says="^log:2: this line of the log has more than 64 MiB")
+
+    def test_many_groups(self):
+        """Bamba: 3 full layers and 29 of state are 1 + 10 groups of 3, too many to run, not to hold: a
+        page holds its state, so a block is three of them."""
+        size = self.size("bamba-9b", "--kv-budget", "2GiB")
+        self.assertEqual(len(size["groups"]), 11)
+        tokens = 2 * GIB // (3 * size["page_bytes"]) // 11 * size["block_size_tokens"]
+        log = f"Available KV cache memory: 2.00 GiB\nGPU KV cache size: {tokens:,} tokens\n"
+        for says, verdict in ((log, "agrees"), (log.replace("2.00", "9.00"), "differs")):
+            got = self.hold(says, "bamba-9b", verdict=verdict)
+            self.assertNotIn("scenario", got)
+            self.assertRegex(got["no_scenario"], "11 KV groups, and a cache at most 8")
+            text = self.text_of("bamba-9b", "--log", "log")
+            self.assertRegex(text, "verdict the log .*agree")
+            self.assertIn("no kv: part this model has 11 KV groups", text)
+
+
+class Reload(SizeCase):
+    """The scenario of a log has the log's pool and does what its engine did."""
+
+    def capacity(self, part, tokens):
+        """So many tokens fit and not one more: those of the request itself, in usable blocks."""
+        for prompt, status in ((tokens, "completed"), (tokens + 1, "rejected")):
+            self.write("reload.yaml", part + "scheduler: {max_num_batched_tokens: 0}\n"
+                       f"traffic: {{requests: 1, prompt_tokens: {prompt}, output_tokens: 1}}\n")
+            self.call("run", "reload.yaml", "-q", "-o", "reloaded")
+            self.assertEqual(self.rows("reloaded", "requests.csv")[0]["status"], status, prompt)
+
+    def test_dcp(self):
+        """516 blocks of 64 tokens on each of 4 ranks: 132,096 tokens, less the null block's 256."""
+        got = self.hold("'kv_cache_memory_bytes': 1810000000\nGPU KV cache size: 132,096 tokens\n",
+                        *EIGHT, "--dcp", "4", "--block-size", "64")
+        blocks, _ = self.reload(got["scenario"])
+        self.assertEqual((blocks["num_gpu_blocks"], blocks["block_size"]), (516, 256))
+        self.assertEqual(blocks["num_gpu_blocks"] * blocks["block_size"], 132096)
+        self.assertIn("64 on each of 4 DCP ranks", got["scenario"])
+        self.capacity(got["scenario"], 515 * 256)
+
+    def test_dcp_without_a_model(self):
+        got = self.hold("decode_context_parallel_size=4, block_size=64\n# GPU blocks: 516\nGPU KV cache "
+                        "size: 132,096 tokens\n", verdict="cannot_tell")
+        self.assertEqual([c["verdict"] for c in got["checks"]], ["agrees"])
+        blocks, _ = self.reload(got["scenario"])
+        self.assertEqual(blocks["num_gpu_blocks"] * blocks["block_size"], 132096)
+
+    def test_capacity(self):
+        got = self.hold(PLAIN, "llama-3.1-8b")
+        self.capacity(got["scenario"], 511 * 16)
+
+    def test_window(self):
+        """One group of windows stays one: Mistral 7B v0.1 forgets what is 4,096 positions behind."""
+        got = self.hold(PLAIN, "mistral-7b-v0.1")
+        _, text = self.reload(got["scenario"])
+        self.assertIn("{type: sliding, window: 4096}", text)
+
+    def test_prefix_cache(self):
+        """Off in the log, or said to be off beside it."""
+        for said, more in (("enable_prefix_caching=False\n", ()), ("", ("--no-prefix-cache",)),
+                           ("disable_radix_cache=True\n", ())):
+            _, text = self.reload(self.hold(said + PLAIN, "llama-3.1-8b", *more)["scenario"])
+            self.assertIn("prefix_cache: false\n", text)
+        for said in ("", "enable_prefix_caching=True\n", "enable_prefix_caching=None\n"):
+            _, text = self.reload(self.hold(said + PLAIN, "llama-3.1-8b")["scenario"])
+            self.assertIn("prefix_cache: true\n", text)
+
+    def test_scheduler(self):
+        """Batches, sequences, asynchronous scheduling, chunks."""
+        said = ("non-default args: {'max_num_batched_tokens': 2048, 'max_num_seqs': 32, "
+                "'async_scheduling': True, 'enable_chunked_prefill': False, 'max_model_len': 2048}\n")
+        for log, more in ((said + PLAIN, ()),
+                          (said.replace("'async_scheduling': True, ", "").replace("2048, 'max_num_s",
+                                        "9, 'max_num_s") + PLAIN,
+                           ("--async-scheduling", "--max-num-batched-tokens", "2048"))):
+            _, text = self.reload(self.hold(log, "llama-3.1-8b", *more)["scenario"])
+            for key in ("max_num_batched_tokens: 2048", "max_num_seqs: 32", "async_scheduling: true",
+                        "enable_chunked_prefill: false", "max_model_len: 2048"):
+                self.assertIn(f"{key}\n", text)
+        self.assertNotIn("scheduler:", self.hold(PLAIN, "llama-3.1-8b")["scenario"])
+
+    def test_drafts(self):
+        """Lookahead slots and accepted tokens need a method: drafts of a draft head, of n-grams."""
+        line = "'speculative_config': {{'method': '{}', 'num_speculative_tokens': 3}}\n"
+        for method, kept in (("eagle3", "eagle"), ("deepseek_mtp", "eagle"), ("ngram", "ngram"),
+                             ("draft_model", "draft_model")):
+            got = self.hold(line.format(method) + PLAIN, "llama-3.1-8b")
+            self.assertIn("# a log of the start cannot say it", got["scenario"])
+            _, text = self.reload(got["scenario"])
+            self.assertIn(f"method: {kept}\n", text)
+            self.assertIn("num_tokens: 3\n", text)
+            self.assertIn("acceptance_rate: 0\n", text)
+        got = self.hold(PLAIN, "llama-3.1-8b", "--speculative-tokens", "2", "--async-scheduling")
+        _, text = self.reload(got["scenario"])
+        self.assertIn("num_tokens: 2\n", text)
+        self.assertIn("it was on, which is not simulated with drafts", got["scenario"])
+        got = self.hold(PLAIN, "llama-3.1-8b", "--speculative-tokens", "65")
+        self.assertRegex(got["no_scenario"], "65 drafts a step, and at most 64")
+
+    def test_state(self):
+        """Qwen3-Next at TP 2, blocks of 544 tokens: what one request of up to 5,440 comes to hold is 10
+        blocks of attention and of each of three groups of state 1, 2, 2 and 3 drafts, or 10."""
+        for more, each in ((("--no-prefix-cache",), 1), ((), 2), (("--speculative-tokens", "3"), 5),
+                           (("--state-mode", "all"), 10)):
+            args = ("qwen3-next-80b-a3b", "--tp", "2", *more)
+            got = self.hold("'kv_cache_memory_bytes': 6684672000\nGPU KV cache size: 136,000 tokens\n",
+                            *args)
+            self.assertEqual(got["num_gpu_blocks"], 1000)
+            blocks, text = self.reload(
+                got["scenario"], "traffic: {requests: 1, prompt_tokens: 5430, output_tokens: 4}\n")
+            self.assertEqual((blocks["num_gpu_blocks"], blocks["block_size"]), (1000, 544))
+            self.assertEqual(self.rows("reloaded", "requests.csv")[0]["peak_blocks"],
+                             str(10 + 3 * each), more)
+            sized = self.size(*args, "--lengths", "5440")["lengths"][0]["request_blocks"]
+            self.assertEqual(sized, 10 + 3 * each)
+            self.assertEqual(text.count(f"type: state, blocks: {each}"), 0 if each == 10 else 3)
+
+    def test_full_length(self):
+        """Windows charged at full length are full."""
+        got = self.hold("'kv_cache_memory_bytes': 1073741824\nGPU KV cache size: "
+                        f"{GIB // (344064 * 16) * 16:,} tokens\n", "gemma-2-9b", "--no-hybrid-manager")
+        self.assertNotIn("groups", got["scenario"])
+
+
+def main():
+    ProgramCase.program = os.path.abspath(sys.argv[1])
+    tap.main("__main__")
+
+
+if __name__ == "__main__":
+    main()
