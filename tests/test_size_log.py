@@ -3,6 +3,7 @@
 
 usage: test_size_log.py PROGRAM SOURCE_ROOT
 """
+import json
 import os
 import sys
 
@@ -81,8 +82,24 @@ class Ranks(SizeCase):
         """The memory of a rank that speaks again is that of a new start."""
         first = ("(Worker_PP0) Available KV cache memory: 3.50 GiB\n(Worker_PP1) Available KV cache "
                  "memory: 4.00 GiB\nGPU KV cache size: 32,768 tokens\n")
-        got = self.check(first + self.MEMORY.format("Worker_PP0", "Worker_PP1") + self.COUNTS)
-        self.assertEqual(len(got["ranks"]), 2)
+        for start in ("", "INFO Initializing a V1 LLM engine (v0.11.0) with config: x\n"):
+            got = self.check(first + start + self.MEMORY.format("Worker_PP0", "Worker_PP1") + self.COUNTS)
+            self.assertEqual(len(got["ranks"]), 2)
+        one = PLAIN.replace("1.00", "3.00").replace("8,192", "24,576") + start + PLAIN
+        self.assertEqual(self.hold(one, "llama-3.1-8b")["num_gpu_blocks"], 512)
+
+    def test_pool_of_drafts(self):
+        """SGLang: 32 layers and one of a draft head, 4,096 B a token each: 4.00 and 0.125 GiB, half of it
+        K. The second pool of a rank is added, a new start is not."""
+        line = "[2025-07-21 10:00:09{}] KV Cache is allocated. #tokens: {}, K size: {} GB, V size: {} GB\n"
+        args = "[2025-07-21 10:00:00] server_args=ServerArgs(model_path='x', page_size=1)\n"
+        for name in ("", " TP0"):
+            log = (line.format(name, 9999, "1.00", "1.00") + args +
+                   line.format(name, 32768, "2.00", "2.00") + line.format(name, 32768, "0.06", "0.06"))
+            got = self.hold(log, "llama-3.1-8b", "--draft-layers", "1")
+            self.assertEqual(len(got["ranks"]), 1)
+            self.assertEqual(got["ranks"][0]["lowest_pool_bytes"], (412 * 2 - 4) * GIB // 200)
+            self.hold(log, "llama-3.1-8b", verdict="differs")
 
     def test_bytes_of_every_rank(self):
         """The same bytes on both stages: the one with 28 layers rules."""
@@ -307,6 +324,19 @@ class Reload(SizeCase):
             sized = self.size(*args, "--lengths", "5440")["lengths"][0]["request_blocks"]
             self.assertEqual(sized, 10 + 3 * each)
             self.assertEqual(text.count(f"type: state, blocks: {each}"), 0 if each == 10 else 3)
+
+    def test_counts_beyond_a_scenario(self):
+        """2^31 blocks, sequences or tokens are more than are simulated; one block is the null block; and a
+        log that does not tell them says so in their place."""
+        for log, says in (("# GPU blocks: 2147483648\n", "2147483648 blocks"),
+                          ("'max_num_seqs': 2147483648\n" + PLAIN, "2147483648 sequences"),
+                          ("'max_model_len': 2147483648\n" + PLAIN, "2147483648 positions"),
+                          ("# GPU blocks: 1\n", "the one block of the log is the null block")):
+            self.write("log", log)
+            got = json.loads(self.call("size", "--log", "log", "--json").stdout)
+            self.assertIn(says, got["no_scenario"])
+        got = self.hold("Available KV cache memory: 1.00 GiB\n", "llama-3.1-8b", verdict="cannot_tell")
+        self.assertIn("  # num_gpu_blocks: the log does not tell\n", got["scenario"])
 
     def test_full_length(self):
         """Windows charged at full length are full."""

@@ -151,7 +151,7 @@ char *pkv_scenario_groups_text(const struct pkv_sched_config *config, struct pkv
 struct pkv_log_memory {
     uint64_t printed;                /* GiB times 10^places */
     uint32_t places;                 /* decimals that were printed */
-    uint32_t num_terms;              /* figures added up here, each of which had been rounded: 1 or 2 */
+    uint32_t num_terms;              /* figures added up here, each of which had been rounded */
     int32_t stage, tp_rank, rank;    /* as its line is marked, -1 = it is not; rank: of all stages */
 };
 

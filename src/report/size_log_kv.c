@@ -90,15 +90,38 @@ static int add_drafts(struct pkv_text *t, const struct pkv_startup_log *log,
     return 0;
 }
 
+/* A count that a scenario can have, or 0 for none. */
+static int check(const char *what, uint64_t n, struct pkv_err *err)
+{
+    if (n <= INT32_MAX)
+        return 0;
+    return pkv_fail(err, PKV_ERR_INPUT, "the log has %" PRIu64 " %s, and at most %d are simulated", n, what,
+                    INT32_MAX);
+}
+
+static int add_blocks(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
+{
+    const char *key = v->log->has_null_block ? "num_gpu_blocks" : "num_blocks";
+    if (v->num_blocks == 1 && v->log->has_null_block)
+        return pkv_fail(err, PKV_ERR_INPUT, "the one block of the log is the null block");
+    if (v->num_blocks > 0)
+        add_number(t, key, v->num_blocks);
+    else
+        pkv_text_fmt(t, "  # %s: the log does not tell\n", key);
+    return check("blocks", v->num_blocks, err);
+}
+
 int log_add_kv_part(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
 {
     struct pkv_sched_config groups = {.num_groups = 0};
-    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0)
+    if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0 ||
+        check("positions a request", v->log->max_model_len, err) < 0 ||
+        check("tokens a step", v->log->max_num_batched_tokens, err) < 0 ||
+        check("sequences", v->log->max_num_seqs, err) < 0)
         return -1;
     pkv_text_add(t, "kv:\n");
-    if (add_groups(t, v, &groups, err) < 0)
+    if (add_groups(t, v, &groups, err) < 0 || add_blocks(t, v, err) < 0)
         return -1;
-    add_number(t, v->log->has_null_block ? "num_gpu_blocks" : "num_blocks", v->num_blocks);
     if (v->log->prefix_cache_off)
         pkv_text_add(t, "  prefix_cache: false\n");
     add_scheduler(t, v->log);

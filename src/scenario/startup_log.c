@@ -4,9 +4,9 @@
  * Lines are looked through for known phrases, and for settings written key=value or 'key': value;
  * colours do not matter, and what stands before them only where it names a rank. Of a setting that is
  * printed more than once the last one counts. Every rank prints its memory, and with that may print
- * its own tokens, of which the engine uses the fewest. A rank that prints its memory again belongs to
- * a new start, and what the former one printed is forgotten. Later versions of an engine may word
- * things anew: what is not recognised is not there.
+ * its own tokens, of which the engine uses the fewest. Where an engine starts anew, or a rank prints
+ * its memory again, what was printed before is forgotten. Later versions of an engine may word things
+ * anew: what is not recognised is not there.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -208,6 +208,12 @@ static bool is_told(const struct pkv_startup_log *log)
     return log->tp > 0 && log->num_memories >= log->tp * (uint64_t)(log->pp > 0 ? log->pp : 1);
 }
 
+static void forget(struct pkv_startup_log *log)
+{
+    log->tokens = log->num_gpu_blocks = log->num_cpu_blocks = log->concurrency_len = 0;
+    log->concurrency_hundredths = log->num_memories = 0;
+}
+
 static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
 {
     struct pkv_startup_log *log = r->log;
@@ -215,9 +221,8 @@ static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
     bool is_again = at < log->num_memories || (!is_marked(memory) && is_told(log));
 
     if (is_again && (log->tokens > 0 || log->num_gpu_blocks > 0)) {
-        log->tokens = log->num_gpu_blocks = log->num_cpu_blocks = log->concurrency_len = 0;
-        log->concurrency_hundredths = 0;
-        log->num_memories = at = 0;
+        forget(log);
+        at = 0;
     }
     if (at == PKV_LOG_MAX_MEMORIES) {
         r->overfull_line = r->line;
@@ -271,6 +276,24 @@ static void read_concurrency(struct pkv_startup_log *log, const char *line)
     log->concurrency_len = length;
 }
 
+#define MAX_TERMS 4u    /* K and V of two pools */
+
+/* A rank that speaks of as many tokens once more has a pool for drafts beside the other one. */
+static void add_pool(struct reader *r, struct pkv_log_memory *memory, uint64_t tokens)
+{
+    struct pkv_startup_log *log = r->log;
+    uint32_t at = is_marked(memory) ? find_rank(log, memory) : 0;
+
+    if (at < log->num_memories && tokens == log->tokens &&
+        log->memories[at].num_terms + memory->num_terms <= MAX_TERMS) {
+        log->memories[at] = add_up(log->memories[at], *memory);
+        return;
+    }
+    if (!is_marked(memory))
+        log->num_memories = 0;
+    add_memory(r, memory);
+}
+
 /* "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB"; latent caches have one size. It says GB and
  * means GiB. */
 static void read_sglang(struct reader *r, const char *line)
@@ -292,9 +315,7 @@ static void read_sglang(struct reader *r, const char *line)
         if (k && v)
             memory = add_up(memory, part);
         mark(&memory, line, k && v ? k : both);
-        if (!is_marked(&memory))
-            r->log->num_memories = 0;
-        add_memory(r, &memory);
+        add_pool(r, &memory, tokens);
     }
     r->log->is_sglang = true;
     r->log->tokens = tokens;
@@ -465,6 +486,8 @@ static void read_line(struct reader *r, char *line)
     if (dtype)
         r->log->kv_dtype_column = (uint32_t)(dtype - line) + 1 + (*dtype == '\'' || *dtype == '"');
     strip_colours(line);
+    if (strstr(line, "LLM engine (v") || strstr(line, "server_args="))
+        forget(r->log);
     read_nested(r->log, line);
     read_settings(r, line);
     read_vllm(r, line);
