@@ -41,7 +41,7 @@ UNITS = ("bytes", "tokens", "blocks", "layers", "requests", "hundredths", "milli
          "old_rule", "new_rule")
 # Counts whose name is the field's, and numbers of ranks and stages.
 PLAIN = {"schema", "tp", "pp", "dcp", "stage", "tp_rank", "num_kv_heads", "num_kv_heads_per_rank",
-         "head_dim_k", "head_dim_v", "num_groups", "printed", "lowest", "highest"}
+         "head_dim_k", "head_dim_v", "num_groups"}
 
 
 def paths(value, above=()):

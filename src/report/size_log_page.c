@@ -283,9 +283,11 @@ static void checks_json(struct pkv_text *t, const struct log_view *v)
     pkv_text_add(t, ",\n  \"checks\": [");
     for (size_t i = 0; i < v->num_checks; i++) {
         const struct log_check *c = &v->checks[i];
-        pkv_text_fmt(t, "%s    {\"check\": \"%s\", \"printed\": %" PRIu64 ", \"lowest\": %" PRIu64
-                     ", \"highest\": %" PRIu64 ", \"verdict\": \"%s\"}", i > 0 ? ",\n" : "\n",
-                     c->name, c->printed, c->low, c->high, verdicts[c->verdict]);
+        const char *unit = strstr(c->name, "blocks") ? "blocks" : strcmp(c->name, "tokens") == 0
+                                                                      ? "tokens" : "hundredths";
+        pkv_text_fmt(t, "%s    {\"check\": \"%s\", \"printed_%s\": %" PRIu64 ", \"lowest_%s\": %" PRIu64
+                     ", \"highest_%s\": %" PRIu64 ", \"verdict\": \"%s\"}", i > 0 ? ",\n" : "\n",
+                     c->name, unit, c->printed, unit, c->low, unit, c->high, verdicts[c->verdict]);
     }
     pkv_text_fmt(t, "%s],\n  \"agrees\": %s,\n  \"verdict\": \"%s\"",
                  v->num_checks > 0 ? "\n  " : "", v->answer == PKV_LOG_AGREES ? "true" : "false",
