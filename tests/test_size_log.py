@@ -101,6 +101,26 @@ class Ranks(SizeCase):
             self.assertEqual(got["ranks"][0]["lowest_pool_bytes"], (412 * 2 - 4) * GIB // 200)
             self.hold(log, "llama-3.1-8b", verdict="differs")
 
+    def test_other_pools(self):
+        """SGLang has a pool for windows and one for state beside the one that it prints."""
+        log = "KV Cache is allocated. #tokens: 2618868, K size: 19.98 GB, V size: 19.98 GB\n"
+        for model in ("qwen3-next-80b-a3b", "gemma-3-27b"):
+            got = self.hold(log, model, verdict="cannot_tell")
+            self.assertIn("a pool for each kind of layer", got["no_scenario"])
+            self.assertIn("a pool for each kind of layer", self.text_of(model, "--log", "log"))
+
+    def test_published(self):
+        """Qwen3-32B at PP 2, of which the first stage alone prints its memory: 3,540 blocks of 2 MiB."""
+        log = ("(Worker_PP0 pid=611) INFO [model_runner.py:329] Model loading took 30.52 GiB\n"
+               "(Worker_PP0 pid=611) INFO [gpu_worker.py:563] Available KV cache memory: 6.92 GiB\n"
+               "(EngineCore pid=411) INFO [kv_cache_utils.py:2235] GPU KV cache size: 56,640 tokens\n"
+               "(EngineCore pid=411) INFO [kv_cache_utils.py:2236] Maximum concurrency for 32,768 tokens "
+               "per request: 1.73x\n")
+        got = self.hold(log, "qwen3-32b", "--pp", "2")
+        self.assertEqual((got["num_gpu_blocks"], got["block_bytes"]), (56640 // 16, 2 << 20))
+        self.assertEqual([c["verdict"] for c in got["checks"]], ["agrees"] * 3)
+        self.hold(log, "qwen3-32b", verdict="differs")
+
     def test_bytes_of_every_rank(self):
         """The same bytes on both stages: the one with 28 layers rules."""
         got = self.hold(f"'kv_cache_memory_bytes': {14 * GIB},\n" + self.COUNTS, *self.STAGES)

@@ -162,6 +162,11 @@ static int plan_blindly(struct log_view *v, struct pkv_err *err)
     return pkv_kv_plan_make(&model, &config, &v->plan, err);
 }
 
+bool log_has_other_pools(const struct log_view *v)
+{
+    return v->log->is_sglang && v->plan.num_groups > 1;
+}
+
 static int make_view(struct log_view *v, const struct pkv_kv_config *config, struct pkv_err *err)
 {
     if (!v->model) {
@@ -174,6 +179,9 @@ static int make_view(struct log_view *v, const struct pkv_kv_config *config, str
             if (v->plan.stages[i].block_bytes > v->block_bytes)
                 v->block_bytes = v->plan.stages[i].block_bytes;
     }
+    v->answer = PKV_LOG_CANNOT_TELL;
+    if (log_has_other_pools(v))
+        return 0;
     log_find_range(v);
     find_blocks(v);
     check_all(v);

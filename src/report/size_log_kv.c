@@ -90,7 +90,7 @@ static int add_drafts(struct pkv_text *t, const struct pkv_startup_log *log,
     return 0;
 }
 
-/* A count that a scenario can have, or 0 for none. */
+/* More than a scenario can have are no error of the log. */
 static int check(const char *what, uint64_t n, struct pkv_err *err)
 {
     if (n <= INT32_MAX)
@@ -114,6 +114,9 @@ static int add_blocks(struct pkv_text *t, const struct log_view *v, struct pkv_e
 int log_add_kv_part(struct pkv_text *t, const struct log_view *v, struct pkv_err *err)
 {
     struct pkv_sched_config groups = {.num_groups = 0};
+    if (log_has_other_pools(v))
+        return pkv_fail(err, PKV_ERR_INPUT, "SGLang has a pool for each kind of layer, and the log has the "
+                        "size of one");
     if (pkv_scenario_plan_groups(&v->plan, &groups, err) < 0 ||
         check("positions a request", v->log->max_model_len, err) < 0 ||
         check("tokens a step", v->log->max_num_batched_tokens, err) < 0 ||

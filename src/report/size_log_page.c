@@ -172,6 +172,8 @@ static void add_verdict(struct page *p, const struct log_view *v)
     page_item(p, "verdict", words[v->answer]);
     if (v->answer == PKV_LOG_CANNOT_TELL)
         page_item(p, "", !v->model ? "no model is known to hold it against"
+                         : log_has_other_pools(v) ? "SGLang has a pool for each kind of layer, and the log "
+                                                    "has the size of one"
                                    : "it takes the memory of the pool, and blocks, tokens or, beside "
                                      "exact bytes, a concurrency");
     for (size_t i = 0; i < v->num_checks; i++) {

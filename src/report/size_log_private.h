@@ -41,6 +41,10 @@ struct log_view {
     enum pkv_log_answer answer;
 };
 
+/* SGLang keeps layers of full attention, windows and state in pools of their own, of which it prints
+ * one: such a log is not held against groups that share a pool. */
+bool log_has_other_pools(const struct log_view *v);
+
 /* Fills ranks, the range and the limiting rank; the plan is made, block_bytes known. */
 void log_find_range(struct log_view *v);
 /* May the engine have fewer blocks than the memory that was printed holds? */
