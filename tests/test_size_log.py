@@ -309,6 +309,29 @@ class Reload(SizeCase):
                 self.assertIn(f"{key}\n", text)
         self.assertNotIn("scheduler:", self.hold(PLAIN, "llama-3.1-8b")["scenario"])
 
+    def test_without_chunks(self):
+        """A prompt of the greatest length is one step's, at least 2,048 tokens, unless it is said."""
+        for length, said, batch in ((6000, "", 6000), (1024, "", 2048),
+                                    (6000, "max_num_batched_tokens=7000, ", 7000)):
+            got = self.hold(f"max_model_len={length}, {said}enable_chunked_prefill=False\n" + PLAIN,
+                            "llama-3.1-8b")
+            _, text = self.reload(got["scenario"], "traffic: {requests: 1, prompt_tokens: "
+                                  f"{length - 1}, output_tokens: 1}}\n")
+            self.assertIn(f"max_num_batched_tokens: {batch}\n", text)
+            self.assertEqual([row["sched_tokens"] for row in self.rows("reloaded", "steps.csv")],
+                             [str(length - 1)])
+
+    def test_override(self):
+        """Blocks that somebody asked for say nothing of the memory, whichever model it is."""
+        log = ("Available KV cache memory: 1.00 GiB\nOverriding num_gpu_blocks=512 with "
+               "num_gpu_blocks_override=100\nGPU KV cache size: {} tokens\n")
+        for model in ("llama-3.1-8b", "llama-3.1-70b"):
+            got = self.hold(log.format("1,600"), model, verdict="cannot_tell")
+            self.assertEqual(self.reload(got["scenario"])[0]["num_gpu_blocks"], 100)
+            self.assertIn("num_gpu_blocks_override stands above the memory",
+                          self.text_of(model, "--log", "log"))
+            self.hold(log.format("1,616"), model, verdict="differs")
+
     def test_drafts(self):
         """Lookahead slots and accepted tokens need a method: drafts of a draft head, of n-grams."""
         line = "'speculative_config': {{'method': '{}', 'num_speculative_tokens': 3}}\n"

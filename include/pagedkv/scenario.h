@@ -164,6 +164,7 @@ struct pkv_startup_log {
     uint64_t kv_dtype_line;          /* where that stands in the log; column 0 = not known */
     uint32_t kv_dtype_column;
     uint64_t num_gpu_blocks, num_cpu_blocks, tokens;
+    bool is_overridden;              /* the blocks are what somebody asked for, whatever the memory */
     uint32_t block_size;             /* as set, or as it was raised beside recurrent state */
     uint64_t memory_bytes;           /* of the pool on every rank, exact */
     struct pkv_log_memory memories[PKV_LOG_MAX_MEMORIES];   /* [num_memories] */

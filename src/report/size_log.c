@@ -183,6 +183,7 @@ static int make_view(struct log_view *v, const struct pkv_kv_config *config, str
     if (log_has_other_pools(v))
         return 0;
     log_find_range(v);
+    v->has_range &= !v->log->is_overridden;
     find_blocks(v);
     check_all(v);
     return 0;

@@ -39,13 +39,22 @@ static void add_number(struct pkv_text *t, const char *key, uint64_t n)
         pkv_text_fmt(t, "  %s: %" PRIu64 "\n", key, n);
 }
 
+/* Without chunks a step holds the longest prompt, where nobody says how much it holds. */
+static uint64_t batched_tokens(const struct pkv_startup_log *log)
+{
+    uint64_t least = 2048;
+    if (log->max_num_batched_tokens > 0 || !log->chunked_prefill_off || log->max_model_len == 0)
+        return log->max_num_batched_tokens;
+    return log->max_model_len > least ? log->max_model_len : least;
+}
+
 static void add_scheduler(struct pkv_text *t, const struct pkv_startup_log *log)
 {
     size_t before = t->length;
     pkv_text_add(t, "scheduler:\n");
     size_t empty = t->length;
     add_number(t, "max_model_len", log->max_model_len);
-    add_number(t, "max_num_batched_tokens", log->max_num_batched_tokens);
+    add_number(t, "max_num_batched_tokens", batched_tokens(log));
     add_number(t, "max_num_seqs", log->max_num_seqs);
     if (log->chunked_prefill_off)
         pkv_text_add(t, "  enable_chunked_prefill: false\n");

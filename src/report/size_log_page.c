@@ -174,6 +174,7 @@ static void add_verdict(struct page *p, const struct log_view *v)
         page_item(p, "", !v->model ? "no model is known to hold it against"
                          : log_has_other_pools(v) ? "SGLang has a pool for each kind of layer, and the log "
                                                     "has the size of one"
+                         : v->log->is_overridden ? "num_gpu_blocks_override stands above the memory"
                                    : "it takes the memory of the pool, and blocks, tokens or, beside "
                                      "exact bytes, a concurrency");
     for (size_t i = 0; i < v->num_checks; i++) {

@@ -212,6 +212,7 @@ static void forget(struct pkv_startup_log *log)
 {
     log->tokens = log->num_gpu_blocks = log->num_cpu_blocks = log->concurrency_len = 0;
     log->concurrency_hundredths = log->num_memories = 0;
+    log->is_overridden = false;
 }
 
 static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
@@ -321,6 +322,17 @@ static void read_sglang(struct reader *r, const char *line)
     r->log->tokens = tokens;
 }
 
+static void read_override(struct pkv_startup_log *log, const char *line)
+{
+    uint64_t blocks = 0;
+
+    set_count(line, "num_gpu_blocks_override", &blocks);
+    if (blocks == 0)
+        return;
+    log->num_gpu_blocks = blocks;
+    log->is_overridden = true;
+}
+
 static void read_vllm(struct reader *r, const char *line)
 {
     struct pkv_startup_log *log = r->log;
@@ -332,7 +344,7 @@ static void read_vllm(struct reader *r, const char *line)
     phrase_count(line, "# cuda blocks: ", &log->num_gpu_blocks);
     phrase_count(line, "# CPU blocks: ", &log->num_cpu_blocks);
     phrase_count(line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
-    set_count(line, "num_gpu_blocks_override", &log->num_gpu_blocks);
+    read_override(log, line);
     set_count(line, "kv_cache_memory_bytes", &log->memory_bytes);
     set_count(line, "KV_CACHE_MEMORY_BYTES", &log->memory_bytes);
     phrase_count(line, "etting attention block size to ", &block_size);
