@@ -2,63 +2,17 @@
  * startup_log.c - what vLLM or SGLang printed when it started, as far as it is about memory.
  *
  * Lines are looked through for known phrases, and for settings written key=value or 'key': value;
- * colours do not matter, and what stands before them only where it names a rank. Of a setting that is
- * printed more than once the last one counts. Every rank prints its memory, and with that may print
- * its own tokens, of which the engine uses the fewest. Where an engine starts anew, or a rank prints
- * its memory again, what was printed before is forgotten. Later versions of an engine may word things
- * anew: what is not recognised is not there.
+ * colours do not matter, and what stands before them only where it names a rank. Every rank prints
+ * its memory, and with that may print its own tokens, of which the engine uses the fewest. Where an
+ * engine starts anew, or a rank prints its memory again, what was printed before is forgotten. Later
+ * versions of an engine may word things anew: what is not recognised is not there.
  */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/out.h"
-#include "pagedkv/scenario.h"
-
-struct reader {
-    struct pkv_startup_log *log;
-    uint64_t line;
-    uint64_t overfull_line;          /* where one rank too many printed its memory; 0 = none */
-    bool is_v0, is_v1;               /* as its lines tell */
-    bool has_cache_word;             /* prefix caching was said to be on or off */
-};
-
-/* Digits, with commas between them. False = none. */
-static bool take_count(const char **text, uint64_t *out)
-{
-    const char *c = *text;
-    uint64_t n = 0;
-
-    if (!isdigit((unsigned char)*c))
-        return false;
-    for (; isdigit((unsigned char)*c) || (*c == ',' && isdigit((unsigned char)c[1])); c++)
-        if (*c != ',') {
-            if (n > (UINT64_MAX - 9) / 10)
-                return false;
-            n = n * 10 + (uint64_t)(*c - '0');
-        }
-    *text = c;
-    *out = n;
-    return true;
-}
-
-/* A decimal in hundredths; further digits are left out. */
-static bool take_hundredths(const char *text, uint32_t *out)
-{
-    uint64_t whole;
-    uint32_t part = 0;
-
-    if (!take_count(&text, &whole) || whole > UINT32_MAX / 200)
-        return false;
-    if (*text == '.' && isdigit((unsigned char)text[1])) {
-        part = (uint32_t)(text[1] - '0') * 10;
-        if (isdigit((unsigned char)text[2]))
-            part += (uint32_t)(text[2] - '0');
-    }
-    *out = (uint32_t)whole * 100 + part;
-    return true;
-}
+#include "scenario/startup_private.h"
 
 #define MAX_PLACES 9u    /* of GiB: the tenth is less than a byte */
 
@@ -67,7 +21,7 @@ static bool take_memory(const char *text, struct pkv_log_memory *out)
     uint64_t n;
     uint32_t places = 0;
 
-    if (!text || !take_count(&text, &n) || n > 1u << 30)
+    if (!text || !line_take_count(&text, &n) || n > 1u << 30)
         return false;
     if (*text == '.')
         for (text++; isdigit((unsigned char)*text) && places < MAX_PLACES; text++, places++)
@@ -88,74 +42,6 @@ static struct pkv_log_memory add_up(struct pkv_log_memory a, struct pkv_log_memo
     return a;
 }
 
-static const char *after(const char *line, const char *phrase)
-{
-    const char *found = strstr(line, phrase);
-
-    return found ? found + strlen(phrase) : NULL;
-}
-
-/* The value of a setting, written key=value, 'key': value or "key": value; NULL = not in the line. */
-static const char *setting(const char *line, const char *key)
-{
-    size_t length = strlen(key);
-
-    for (const char *at = line; (at = strstr(at, key)) != NULL; at += length) {
-        const char *end = at + length;
-
-        if (at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
-            continue;
-        end += *end == '\'' || *end == '"';
-        if (*end != '=' && *end != ':')
-            continue;
-        for (end++; *end == ' ';)
-            end++;
-        return end;
-    }
-    return NULL;
-}
-
-static void set_count(const char *line, const char *key, uint64_t *out)
-{
-    const char *value = setting(line, key);
-
-    if (value)
-        take_count(&value, out);
-}
-
-static void set_u32(const char *line, const char *key, uint32_t *out)
-{
-    uint64_t n = *out;
-
-    set_count(line, key, &n);
-    if (n <= INT32_MAX)
-        *out = (uint32_t)n;
-}
-
-/* A word, in quotes or not. */
-static void set_word(const char *line, const char *key, char *out, size_t size)
-{
-    const char *value = setting(line, key);
-    size_t length;
-
-    if (!value)
-        return;
-    value += *value == '\'' || *value == '"';
-    length = strcspn(value, "'\", )}\n");
-    if (length > 0 && length < size && strncmp(value, "None", 4) != 0) {
-        memcpy(out, value, length);
-        out[length] = '\0';
-    }
-}
-
-static void phrase_count(const char *line, const char *phrase, uint64_t *out)
-{
-    const char *value = after(line, phrase);
-
-    if (value)
-        take_count(&value, out);
-}
-
 /* ---- memory, rank by rank ---- */
 
 /* "TP3", "_PP1" or "rank=2" before `end`; -1 = there is no such mark. */
@@ -170,7 +56,7 @@ static int32_t find_mark(const char *line, const char *end, const char *word, bo
         if (at > line && (isalnum((unsigned char)at[-1]) || (at[-1] == '_' && !in_names)))
             continue;
         digits += !in_names && (*digits == '=' || *digits == ' ');
-        if (take_count(&digits, &n) && n < INT32_MAX)
+        if (line_take_count(&digits, &n) && n < INT32_MAX)
             return (int32_t)n;
     }
     return -1;
@@ -215,7 +101,7 @@ static void forget(struct pkv_startup_log *log)
     log->is_overridden = false;
 }
 
-static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
+static void add_memory(struct startup_reader *r, const struct pkv_log_memory *memory)
 {
     struct pkv_startup_log *log = r->log;
     uint32_t at = find_rank(log, memory);
@@ -233,9 +119,9 @@ static void add_memory(struct reader *r, const struct pkv_log_memory *memory)
     log->num_memories += at == log->num_memories;
 }
 
-static void phrase_memory(struct reader *r, const char *line, const char *phrase)
+static void phrase_memory(struct startup_reader *r, const char *line, const char *phrase)
 {
-    const char *value = after(line, phrase);
+    const char *value = line_after(line, phrase);
     struct pkv_log_memory memory;
 
     if (!take_memory(value, &memory))
@@ -256,21 +142,21 @@ static void read_tokens(struct pkv_startup_log *log, const char *line)
 {
     uint64_t tokens = 0;
 
-    phrase_count(line, "KV cache size: ", &tokens);
+    line_phrase_count(line, "KV cache size: ", &tokens);
     if (tokens > 0 && is_news(log, log->tokens, tokens))
         log->tokens = tokens;
 }
 
 static void read_concurrency(struct pkv_startup_log *log, const char *line)
 {
-    const char *value = after(line, "aximum concurrency for ");
+    const char *value = line_after(line, "aximum concurrency for ");
     uint32_t hundredths;
     uint64_t length;
 
-    if (!value || !take_count(&value, &length))
+    if (!value || !line_take_count(&value, &length))
         return;
-    value = after(value, "per request: ");
-    if (!value || !take_hundredths(value, &hundredths) ||
+    value = line_after(value, "per request: ");
+    if (!value || !line_take_hundredths(value, &hundredths) ||
         !is_news(log, log->concurrency_hundredths, hundredths))
         return;
     log->concurrency_hundredths = hundredths;
@@ -280,7 +166,7 @@ static void read_concurrency(struct pkv_startup_log *log, const char *line)
 #define MAX_TERMS 4u    /* K and V of two pools */
 
 /* A rank that speaks of as many tokens once more has a pool for drafts beside the other one. */
-static void add_pool(struct reader *r, struct pkv_log_memory *memory, uint64_t tokens)
+static void add_pool(struct startup_reader *r, struct pkv_log_memory *memory, uint64_t tokens)
 {
     struct pkv_startup_log *log = r->log;
     uint32_t at = is_marked(memory) ? find_rank(log, memory) : 0;
@@ -297,17 +183,17 @@ static void add_pool(struct reader *r, struct pkv_log_memory *memory, uint64_t t
 
 /* "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB"; latent caches have one size. It says GB and
  * means GiB. */
-static void read_sglang(struct reader *r, const char *line)
+static void read_sglang(struct startup_reader *r, const char *line)
 {
-    const char *k = after(line, ", K size: "), *v = after(line, ", V size: ");
-    const char *both = after(line, "KV size: ");
+    const char *k = line_after(line, ", K size: "), *v = line_after(line, ", V size: ");
+    const char *both = line_after(line, "KV size: ");
     struct pkv_log_memory memory = { .places = 0 }, part;
     uint64_t tokens = 0;
     bool has_memory;
 
-    phrase_count(line, "#tokens: ", &tokens);
+    line_phrase_count(line, "#tokens: ", &tokens);
     if (tokens == 0)
-        set_count(line, "max_total_num_tokens", &tokens);
+        line_set_count(line, "max_total_num_tokens", &tokens);
     if (tokens == 0)
         return;
     has_memory = k && v ? take_memory(k, &memory) && take_memory(v, &part)
@@ -326,28 +212,28 @@ static void read_override(struct pkv_startup_log *log, const char *line)
 {
     uint64_t blocks = 0;
 
-    set_count(line, "num_gpu_blocks_override", &blocks);
+    line_set_count(line, "num_gpu_blocks_override", &blocks);
     if (blocks == 0)
         return;
     log->num_gpu_blocks = blocks;
     log->is_overridden = true;
 }
 
-static void read_vllm(struct reader *r, const char *line)
+static void read_vllm(struct startup_reader *r, const char *line)
 {
     struct pkv_startup_log *log = r->log;
     uint64_t block_size = 0;
 
     phrase_memory(r, line, "vailable KV cache memory: ");
     phrase_memory(r, line, "reserved for KV Cache is ");
-    phrase_count(line, "# GPU blocks: ", &log->num_gpu_blocks);
-    phrase_count(line, "# cuda blocks: ", &log->num_gpu_blocks);
-    phrase_count(line, "# CPU blocks: ", &log->num_cpu_blocks);
-    phrase_count(line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
+    line_phrase_count(line, "# GPU blocks: ", &log->num_gpu_blocks);
+    line_phrase_count(line, "# cuda blocks: ", &log->num_gpu_blocks);
+    line_phrase_count(line, "# CPU blocks: ", &log->num_cpu_blocks);
+    line_phrase_count(line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
     read_override(log, line);
-    set_count(line, "kv_cache_memory_bytes", &log->memory_bytes);
-    set_count(line, "KV_CACHE_MEMORY_BYTES", &log->memory_bytes);
-    phrase_count(line, "etting attention block size to ", &block_size);
+    line_set_count(line, "kv_cache_memory_bytes", &log->memory_bytes);
+    line_set_count(line, "KV_CACHE_MEMORY_BYTES", &log->memory_bytes);
+    line_phrase_count(line, "etting attention block size to ", &block_size);
     if (block_size > 0 && block_size <= 1u << 20)
         log->block_size = (uint32_t)block_size;
     read_tokens(log, line);
@@ -355,120 +241,6 @@ static void read_vllm(struct reader *r, const char *line)
     r->is_v1 |= strstr(line, "V1 LLM engine") != NULL;
     r->is_v0 |= strstr(line, "# CPU blocks: ") || strstr(line, "reserved for KV Cache is ") ||
                 strstr(line, "V0 LLM engine") || strstr(line, "nitializing an LLM engine");
-}
-
-/* ---- settings ---- */
-
-/* Where a value in brackets ends, behind the last one. */
-static char *end_of_brackets(char *open)
-{
-    int depth = 0;
-
-    for (char *c = open; *c; c++) {
-        depth += *c == '{' || *c == '(' || *c == '[';
-        depth -= *c == '}' || *c == ')' || *c == ']';
-        if (depth == 0)
-            return c + 1;
-    }
-    return open + strlen(open);
-}
-
-/* Of a method that is not named the model's name tells, as it does to the engine. */
-static void read_drafts(struct pkv_startup_log *log, const char *text)
-{
-    char model[PKV_KV_NAME_SIZE] = "";
-
-    set_u32(text, "num_speculative_tokens", &log->num_speculative_tokens);
-    set_u32(text, "num_spec_tokens", &log->num_speculative_tokens);
-    set_word(text, "method", log->draft_method, sizeof(log->draft_method));
-    set_word(text, "model", model, sizeof(model));
-    if (log->draft_method[0] || !model[0])
-        return;
-    strcpy(log->draft_method, strstr(model, "ngram") ? "ngram"
-                              : strstr(model, "eagle") || strstr(model, "EAGLE") ? "eagle"
-                                                                                 : "draft_model");
-}
-
-/* Settings of drafts and of compilation stand in brackets within the line and may be named like those
- * of the engine: they are read apart, and blank in the line afterwards. */
-static void read_nested(struct pkv_startup_log *log, char *line)
-{
-    static const char *const names[] = { "speculative_config", "speculative-config", "hf_overrides",
-                                         "hf-overrides", "compilation_config",
-                                         "compilation-config" };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        char *at = line;
-
-        while ((at = strstr(at, names[i])) != NULL) {
-            char *end, kept;
-
-            at += strlen(names[i]);
-            at += strspn(at, "'\": =");
-            while (isalnum((unsigned char)*at) || *at == '_' || *at == '.')
-                at++;
-            if (*at != '{' && *at != '(')
-                continue;
-            end = end_of_brackets(at);
-            kept = *end;
-            *end = '\0';
-            if (i < 2)
-                read_drafts(log, at);
-            *end = kept;
-            memset(at, ' ', (size_t)(end - at));
-        }
-    }
-}
-
-static void read_switches(struct reader *r, const char *line)
-{
-    struct pkv_startup_log *log = r->log;
-    const char *cache = setting(line, "enable_prefix_caching");
-    const char *radix = setting(line, "disable_radix_cache");
-    const char *async = setting(line, "async_scheduling");
-    const char *chunked = setting(line, "chunked_prefill_enabled");
-
-    if (!chunked)
-        chunked = setting(line, "enable_chunked_prefill");
-    if (cache)
-        log->prefix_cache_off = strncmp(cache, "False", 5) == 0;
-    if (radix)
-        log->prefix_cache_off = strncmp(radix, "True", 4) == 0;
-    r->has_cache_word |= (cache && strncmp(cache, "None", 4) != 0) || radix;
-    if (async)
-        log->async_scheduling = strncmp(async, "True", 4) == 0;
-    log->async_scheduling |= strstr(line, "Asynchronous scheduling is enabled") != NULL;
-    if (chunked)
-        log->chunked_prefill_off = strncmp(chunked, "False", 5) == 0;
-}
-
-static void read_settings(struct reader *r, const char *line)
-{
-    struct pkv_startup_log *log = r->log;
-
-    if (!log->model[0])
-        set_word(line, "model", log->model, sizeof(log->model));
-    if (!log->model[0])
-        set_word(line, "model_path", log->model, sizeof(log->model));
-    if (setting(line, "kv_cache_dtype"))
-        log->kv_dtype_line = r->line;
-    set_word(line, "kv_cache_dtype", log->kv_dtype, sizeof(log->kv_dtype));
-    set_word(line, "dtype", log->dtype, sizeof(log->dtype));
-    set_count(line, "max_seq_len", &log->max_model_len);
-    set_count(line, "max_model_len", &log->max_model_len);
-    set_count(line, "context_len", &log->max_model_len);
-    set_count(line, "max_num_batched_tokens", &log->max_num_batched_tokens);
-    set_count(line, "max_num_seqs", &log->max_num_seqs);
-    set_count(line, "max_running_requests", &log->max_num_seqs);
-    set_u32(line, "tensor_parallel_size", &log->tp);
-    set_u32(line, "tp_size", &log->tp);
-    set_u32(line, "pipeline_parallel_size", &log->pp);
-    set_u32(line, "pp_size", &log->pp);
-    set_u32(line, "decode_context_parallel_size", &log->dcp);
-    set_u32(line, "num_speculative_tokens", &log->num_speculative_tokens);
-    set_u32(line, "block_size", &log->block_size);
-    set_u32(line, "page_size", &log->block_size);
-    read_switches(r, line);
 }
 
 /* Without the sequences that colour a terminal. */
@@ -490,9 +262,9 @@ static void strip_colours(char *line)
 }
 
 /* Behind the colours a column would be another one. */
-static void read_line(struct reader *r, char *line)
+static void read_line(struct startup_reader *r, char *line)
 {
-    const char *dtype = setting(line, "kv_cache_dtype");
+    const char *dtype = line_setting(line, "kv_cache_dtype");
 
     r->line++;
     if (dtype)
@@ -500,8 +272,8 @@ static void read_line(struct reader *r, char *line)
     strip_colours(line);
     if (strstr(line, "LLM engine (v") || strstr(line, "server_args="))
         forget(r->log);
-    read_nested(r->log, line);
-    read_settings(r, line);
+    startup_read_nested(r->log, line);
+    startup_read_settings(r, line);
     read_vllm(r, line);
     read_sglang(r, line);
 }
@@ -509,7 +281,7 @@ static void read_line(struct reader *r, char *line)
 #define MAX_LINE_BYTES (64u << 20)
 
 /* The lines that are whole; what is behind them is moved to the front. */
-static void read_lines(struct reader *r, struct pkv_text *text, bool is_last)
+static void read_lines(struct startup_reader *r, struct pkv_text *text, bool is_last)
 {
     char *line = text->text, *end;
 
@@ -524,7 +296,7 @@ static void read_lines(struct reader *r, struct pkv_text *text, bool is_last)
         read_line(r, text->text);
 }
 
-static int read_file(struct reader *r, const char *path, FILE *file, struct pkv_err *err)
+static int read_file(struct startup_reader *r, const char *path, FILE *file, struct pkv_err *err)
 {
     struct pkv_text text = { .text = NULL };
     char piece[65536];
@@ -551,7 +323,7 @@ static int read_file(struct reader *r, const char *path, FILE *file, struct pkv_
 }
 
 /* vLLM V0 kept prompts only when told to. */
-static void settle(struct reader *r)
+static void settle(struct startup_reader *r)
 {
     struct pkv_startup_log *log = r->log;
     bool is_v0 = !log->is_sglang && r->is_v0 && !r->is_v1;
@@ -565,7 +337,7 @@ static void settle(struct reader *r)
 int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    struct reader r = { .log = out };
+    struct startup_reader r = { .log = out };
     int result;
 
     *out = (struct pkv_startup_log){ .tp = 0 };
