@@ -351,21 +351,24 @@ class Reload(SizeCase):
         self.assertRegex(got["no_scenario"], "65 drafts a step, and at most 64")
 
     def test_state(self):
-        """Qwen3-Next at TP 2, blocks of 544 tokens: what one request of up to 5,440 comes to hold is 10
-        blocks of attention and of each of three groups of state 1, 2, 2 and 3 drafts, or 10."""
+        """Qwen3-Next at TP 2: what one request of up to 5,440 comes to hold is 10 blocks of attention and
+        of each of three groups of state 1, 2, 2 and 3 drafts, or 10."""
         for more, each in ((("--no-prefix-cache",), 1), ((), 2), (("--speculative-tokens", "3"), 5),
                            (("--state-mode", "all"), 10)):
             args = ("qwen3-next-80b-a3b", "--tp", "2", *more)
-            got = self.hold("'kv_cache_memory_bytes': 6684672000\nGPU KV cache size: 136,000 tokens\n",
+            sized = self.size(*args, "--lengths", "5440")
+            self.assertEqual(sized["lengths"][0]["request_blocks"], 10 + 3 * each)
+            pool = 1000 * sized["stages"][0]["block_bytes"]
+            tokens = 1000 // 4 * sized["block_size_tokens"]
+            got = self.hold(f"'kv_cache_memory_bytes': {pool}\nGPU KV cache size: {tokens:,} tokens\n",
                             *args)
             self.assertEqual(got["num_gpu_blocks"], 1000)
             blocks, text = self.reload(
                 got["scenario"], "traffic: {requests: 1, prompt_tokens: 5430, output_tokens: 4}\n")
-            self.assertEqual((blocks["num_gpu_blocks"], blocks["block_size"]), (1000, 544))
+            self.assertEqual((blocks["num_gpu_blocks"], blocks["block_size"]),
+                             (1000, sized["block_size_tokens"]))
             self.assertEqual(self.rows("reloaded", "requests.csv")[0]["peak_blocks"],
                              str(10 + 3 * each), more)
-            sized = self.size(*args, "--lengths", "5440")["lengths"][0]["request_blocks"]
-            self.assertEqual(sized, 10 + 3 * each)
             self.assertEqual(text.count(f"type: state, blocks: {each}"), 0 if each == 10 else 3)
 
     def test_counts_beyond_a_scenario(self):
