@@ -84,13 +84,14 @@ void cli_outdir_unmake(struct cli_outdir *dir)
     dir->path[0] = 0;
 }
 
+static const struct { unsigned bit; const char *name; } known[] = {
+#define ROW(sym, bit, name) {bit, name},
+    PKV_FILES(ROW)
+#undef ROW
+};
+
 void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
 {
-    static const struct { unsigned bit; const char *name; } known[] = {
-#define ROW(sym, bit, name) {bit, name},
-        PKV_FILES(ROW)
-#undef ROW
-    };
     unsigned written = files != 0 ? files : PKV_FILE_ALL;
     char path[4096], list[128] = "";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -101,6 +102,30 @@ void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
     }
     if (list[0] != 0)
         cli_complain("%s: left from an earlier run: %s", dir->path, list);
+}
+
+/* Does path lie in the directory, whatever way it is named? */
+static bool lies_in(const char *path, const char *name, const char *dir)
+{
+    struct stat folder, other;
+    char parent[4096];
+    size_t length = (size_t)(name - path);
+    snprintf(parent, sizeof parent, "%.*s", (int)length, path);
+    return stat(length > 0 ? parent : ".", &folder) == 0 && stat(dir, &other) == 0 &&
+           folder.st_dev == other.st_dev && folder.st_ino == other.st_ino;
+}
+
+int cli_outdir_spare(const struct cli_outdir *dir, unsigned files, const char *path, const char *flag,
+                     struct pkv_err *err)
+{
+    unsigned written = files != 0 ? files : PKV_FILE_ALL;
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; dir->path != NULL && i < sizeof known / sizeof *known; i++)
+        if ((written & known[i].bit) != 0 && strcmp(name, known[i].name) == 0 &&
+            lies_in(path, name, dir->path))
+            return pkv_fail(err, PKV_ERR_INPUT, "%s: %s is a file that the run writes as well; name "
+                            "another", flag, path);
+    return 0;
 }
 
 void cli_outdir_free(struct cli_outdir *dir)

@@ -25,6 +25,7 @@ struct session {
     struct pkv_traffic traffic;
     struct cli_outdir dir;
     struct pkv_metrics *metrics;
+    struct pkv_openmetrics *openmetrics;         /* NULL = not wanted */
     struct pkv_engine *engine;
     struct cli_progress progress;
     struct cli_stepping stepping;
@@ -59,6 +60,24 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     return s->metrics != NULL ? 0 : -1;
 }
 
+/* Its file is neither one that the run reads nor one of those in -o. */
+static int open_openmetrics(struct session *s, struct pkv_err *err)
+{
+    const struct cli_session_options *o = s->options;
+    const struct pkv_openmetrics_config config = {
+        .scenario = s->scenario,
+        .path = o->openmetrics,
+        .interval_ns = o->scrape_ns != 0 ? o->scrape_ns : INT64_C(1000000000),
+    };
+    if (o->openmetrics == NULL)
+        return 0;
+    if (pkv_scenario_spare(s->scenario, s->path, NULL, o->openmetrics, err) < 0 ||
+        cli_outdir_spare(&s->dir, o->files, o->openmetrics, "--openmetrics", err) < 0)
+        return -1;
+    s->openmetrics = pkv_openmetrics_create(&config, err);
+    return s->openmetrics != NULL ? 0 : -1;
+}
+
 static int open_engine(struct session *s, struct pkv_err *err)
 {
     struct pkv_engine_config config = pkv_sim_engine_config(s->scenario, &s->traffic);
@@ -67,6 +86,8 @@ static int open_engine(struct session *s, struct pkv_err *err)
     config.should_stop = should_stop;
     config.stop_ctx = s;
     config.sinks[config.num_sinks++] = pkv_metrics_sink(s->metrics);
+    if (s->openmetrics != NULL)
+        config.sinks[config.num_sinks++] = pkv_openmetrics_sink(s->openmetrics);
     if (s->options->step) {
         if (cli_stepping_begin(&s->stepping, s->scenario, err) < 0)
             return -1;
@@ -105,7 +126,7 @@ static int open_session(struct session *s, const char *path, const struct cli_se
         return -1;
     if (pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
         return fail_traffic(s, path, err);
-    return open_metrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
+    return open_metrics(s, err) < 0 || open_openmetrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
 }
 
 /* A standard input that was made to end looks like one that ended, or like a broken row. */
@@ -131,6 +152,9 @@ static int keep(struct session *s, struct pkv_err *err)
         figures.outcome = PKV_OUTCOME_INTERRUPTED;
     int status = pkv_metrics_finish(s->metrics, &figures, &info, err);
     s->kept = status == 0 || pkv_metrics_has_kept(s->metrics);
+    if (s->openmetrics != NULL &&
+        pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) < 0)
+        status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
         cli_outdir_say_older(&s->dir, s->options->files);
     return status;
@@ -177,6 +201,7 @@ static void close_session(struct session *s)
     unwatch(s);
     pkv_engine_destroy(s->engine);
     cli_stepping_end(&s->stepping);
+    pkv_openmetrics_destroy(s->openmetrics);
     pkv_metrics_destroy(s->metrics);
     if (!s->kept)
         cli_outdir_unmake(&s->dir);
@@ -278,6 +303,10 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
 {
     if (o->step && o->quiet) {
         cli_wrong_use(command, "--step shows every step, and --quiet nothing: leave one out");
+        return false;
+    }
+    if (o->scrape_ns != 0 && o->openmetrics == NULL) {
+        cli_wrong_use(command, "--scrape-interval is about a file that no --openmetrics FILE names");
         return false;
     }
     const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"

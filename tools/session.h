@@ -14,6 +14,8 @@ struct cli_session_options {
     unsigned files;              /* of enum pkv_file; 0 = all */
     bool quiet, check, on_change, step;
     uint64_t every;              /* 0 = not given */
+    const char *openmetrics;     /* path; NULL = none */
+    int64_t scrape_ns;           /* 0 = not given */
     struct cli_settings flags;   /* owned: keys from flags */
     struct cli_settings sets;    /* owned: keys from --set, which win over flags */
 };
@@ -41,11 +43,18 @@ struct cli_session_options {
     {.name = "step", .help = "pause at every step: show what the scheduler did, the pool, the "    \
      "block tables and the queues, and read from standard input where to go on; h lists the "    \
      "commands", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(step)},                            \
+    {.name = "openmetrics", .arg = "FILE", .fallback = "none is written",                        \
+     .help = "write what a scraper would have had of vLLM's metrics, in virtual time, as "       \
+             "OpenMetrics text", .kind = CLI_WORD, .offset = CLI_SESSION_AT(openmetrics)},       \
+    {.name = "scrape-interval", .arg = "TIME", .fallback = "1s",                                 \
+     .help = "virtual time between two scrapes: 250ms, 5s, 1m; whole milliseconds",              \
+     .kind = CLI_APPLY, .apply = cli_apply_scrape_interval},                                     \
     {.name = "quiet", .letter = 'q', .help = "print nothing but errors", .kind = CLI_SWITCH,     \
      .offset = CLI_SESSION_AT(quiet)}
 
 extern const char *const cli_file_words;   /* of --files, parted by blanks */
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err);
+int cli_apply_scrape_interval(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err);
 
 /* Run it, print what is to be printed, free the options.

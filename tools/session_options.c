@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/units.h"
 #include "session.h"
 
 /* The words of --files and the files they stand for. */
@@ -55,6 +56,17 @@ int cli_apply_files(void *values, const char *arg, struct pkv_err *err)
             return 0;
         arg += length + 1;
     }
+}
+
+int cli_apply_scrape_interval(void *values, const char *arg, struct pkv_err *err)
+{
+    struct cli_session_options *options = values;
+    const int64_t ms = 1000000;
+    const char *why = "is not of whole milliseconds, 1 or more";
+    if (pkv_parse_time_ns(arg, strlen(arg), 1000 * ms, &options->scrape_ns, &why) < 0 ||
+        options->scrape_ns < ms || options->scrape_ns % ms != 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "--scrape-interval: '%s' %s", arg, why);
+    return 0;
 }
 
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err)

@@ -203,6 +203,7 @@ struct pkv_engine_figures {
     /* Times that drafts were computed, how many in all, how many were right (those beyond a request's
      * end included), and tokens that came out of these times, drafts or not. */
     uint64_t num_verifications, drafted_tokens, accepted_tokens, verified_tokens;
+    uint64_t accepted_at[PKV_MAX_DRAFTS];   /* of accepted_tokens, those at each place of a draft */
     /* Preemptions whose blocks went to the host, and those for which it was full; blocks moved; the link's
      * time for all that was queued; the most copies there were after a plan. */
     uint64_t swaps, swap_fallbacks, swapped_out_blocks, swapped_in_blocks;

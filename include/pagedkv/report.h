@@ -69,6 +69,31 @@ bool pkv_stepper_has(const struct pkv_stepper *stepper, const char *id);
 char *pkv_stepper_page(const struct pkv_stepper *stepper, const char *only,
                        const struct pkv_report_style *style, struct pkv_err *err);
 
+/* ---- for the tools of others ---- */
+
+/* A sink that writes what a scraper would have had of vLLM's metrics, as OpenMetrics text: names, labels
+ * and bounds of buckets are vLLM's; times are virtual, the first scrape at 0, one each interval, and
+ * the last at the end of the run, rounded up to a millisecond. A scrape sees the step under way as
+ * its row has it, with the preemptions and look-ups of its schedule; tokens and finishes count
+ * from the end of their step. It is always the whole run, whatever the window of the figures is.
+ *   memory  fixed; scrapes go through a temporary file, 8 bytes for each of about 300 values */
+#define PKV_MAX_SCRAPES UINT64_C(1000000)
+struct pkv_openmetrics_config {
+    const struct pkv_scenario *scenario;   /* borrowed; outlives it */
+    const char *path;                      /* "-" = standard output */
+    int64_t interval_ns;                   /* whole milliseconds, 1 or more */
+};
+struct pkv_openmetrics;
+/* Opens the file aside. errors: PKV_ERR_INPUT, PKV_ERR_IO, PKV_ERR_MEMORY */
+struct pkv_openmetrics *pkv_openmetrics_create(const struct pkv_openmetrics_config *config,
+                                               struct pkv_err *err);
+void pkv_openmetrics_destroy(struct pkv_openmetrics *metrics);   /* drops a file not finished */
+/* It fails with PKV_ERR_INPUT when more than PKV_MAX_SCRAPES would be taken. */
+struct pkv_sink pkv_openmetrics_sink(struct pkv_openmetrics *metrics);
+/* The last scrape; the file takes its name. Also after a run that failed or was interrupted. */
+int pkv_openmetrics_finish(struct pkv_openmetrics *metrics, const struct pkv_engine_figures *figures,
+                           struct pkv_err *err);
+
 /* What traffic would hold if every request ran as soon as it came: prefill takes no time, every token
  * takes token_ns. A request of prompt c and output g that comes at a runs in [a, a + g token_ns),
  * holds c tokens at first and one more after each token but the last. At equal times departures come

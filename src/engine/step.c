@@ -288,6 +288,8 @@ static void count_entry(struct pkv_engine *e, const struct pkv_plan_entry *entry
     f->drafted_tokens += entry->num_drafts;
     f->accepted_tokens += entry->num_accepted;
     f->verified_tokens += entry->num_sampled;
+    for (uint32_t i = 0; i < entry->num_accepted; i++)
+        f->accepted_at[i]++;
 }
 
 static int results(struct pkv_engine *e, const struct pkv_plan *plan, int64_t end_ns,
