@@ -276,6 +276,13 @@ void om_writer_begin(struct om_writer *w, size_t metric)
     start_line(w, &w->starts[num + 1], "_sum", 0);
 }
 
+/* Readers that keep milliseconds cut 1000 times the seconds as binary has them: 2.01 becomes 2009. There
+ * the time is written a ten-millionth of a second later. */
+static bool would_be_cut(int64_t time_ms)
+{
+    return (int64_t)((double)time_ms / 1000.0 * 1000.0) != time_ms;
+}
+
 static void write_line(struct om_writer *w, size_t start, int64_t time_ms)
 {
     static const char digits[] = "0123456789";
@@ -285,6 +292,8 @@ static void write_line(struct om_writer *w, size_t start, int64_t time_ms)
     pkv_out_char(w->out, ' ');
     pkv_out_i64(w->out, time_ms / 1000);
     pkv_out_bytes(w->out, ms, sizeof ms);
+    if (would_be_cut(time_ms))
+        pkv_out_text(w->out, "0001");
     pkv_out_char(w->out, '\n');
 }
 
