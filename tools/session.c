@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "interrupt.h"
+#include "live.h"
 #include "mistaken.h"
 #include "outdir.h"
 #include "pagedkv/report.h"
@@ -28,6 +29,7 @@ struct session {
     struct pkv_openmetrics *openmetrics;         /* NULL = not wanted */
     struct pkv_engine *engine;
     struct cli_progress progress;
+    struct cli_live live;
     struct cli_stepping stepping;
     int64_t begin_ns;
     bool kept;                                   /* the files have their names */
@@ -93,7 +95,11 @@ static int open_engine(struct session *s, struct pkv_err *err)
             return -1;
         config.sinks[config.num_sinks++] = pkv_stepper_sink(s->stepping.stepper);
     }
-    cli_progress_begin(&s->progress, !s->options->quiet && !s->options->step);
+    if (s->options->live)
+        cli_live_begin(&s->live, s->metrics, s->options->pace_ns);
+    if (s->live.on)
+        config.sinks[config.num_sinks++] = cli_live_sink(&s->live);
+    cli_progress_begin(&s->progress, !s->options->quiet && !s->options->step && !s->live.on);
     if (s->progress.on)
         config.sinks[config.num_sinks++] = cli_progress_sink(&s->progress);
     s->engine = pkv_engine_create(&config, err);
@@ -279,6 +285,7 @@ static enum cli_exit go(struct session *s)
     int rc = pkv_engine_run(s->engine, &err);
     unwatch(s);
     cli_progress_end(&s->progress);
+    cli_live_end(&s->live);
     if (rc < 0)
         return fail(s, &err);
     if (keep(s, &err) < 0) {
@@ -303,6 +310,14 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
 {
     if (o->step && o->quiet) {
         cli_wrong_use(command, "--step shows every step, and --quiet nothing: leave one out");
+        return false;
+    }
+    if (o->live && (o->quiet || o->step)) {
+        cli_wrong_use(command, "--live and %s do not go together", o->quiet ? "--quiet" : "--step");
+        return false;
+    }
+    if (o->pace_ns != 0 && !o->live) {
+        cli_wrong_use(command, "--pace slows down what --live draws: give both");
         return false;
     }
     if (o->scrape_ns != 0 && o->openmetrics == NULL) {

@@ -12,10 +12,11 @@
 struct cli_session_options {
     const char *dir;             /* NULL = write no files */
     unsigned files;              /* of enum pkv_file; 0 = all */
-    bool quiet, check, on_change, step;
+    bool quiet, check, on_change, step, live;
     uint64_t every;              /* 0 = not given */
     const char *openmetrics;     /* path; NULL = none */
     int64_t scrape_ns;           /* 0 = not given */
+    int64_t pace_ns;             /* of virtual time in a second; 0 = not given */
     struct cli_settings flags;   /* owned: keys from flags */
     struct cli_settings sets;    /* owned: keys from --set, which win over flags */
 };
@@ -43,6 +44,12 @@ struct cli_session_options {
     {.name = "step", .help = "pause at every step: show what the scheduler did, the pool, the "    \
      "block tables and the queues, and read from standard input where to go on; h lists the "    \
      "commands", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(step)},                            \
+    {.name = "live", .help = "on a terminal: draw the pool, the queue, who runs and preemptions while "   \
+     "the run goes; elsewhere it changes nothing", .kind = CLI_SWITCH,                            \
+     .offset = CLI_SESSION_AT(live)},                                                            \
+    {.name = "pace", .arg = "TIME", .fallback = "as fast as it goes",                            \
+     .help = "with --live: so much virtual time in a second (200ms, 10s), for watching",         \
+     .kind = CLI_APPLY, .apply = cli_apply_pace},                                                \
     {.name = "openmetrics", .arg = "FILE", .fallback = "none is written",                        \
      .help = "write what a scraper would have had of vLLM's metrics, in virtual time, as "       \
              "OpenMetrics text", .kind = CLI_WORD, .offset = CLI_SESSION_AT(openmetrics)},       \
@@ -54,6 +61,7 @@ struct cli_session_options {
 
 extern const char *const cli_file_words;   /* of --files, parted by blanks */
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err);
+int cli_apply_pace(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_scrape_interval(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err);
 

@@ -69,6 +69,16 @@ int cli_apply_scrape_interval(void *values, const char *arg, struct pkv_err *err
     return 0;
 }
 
+int cli_apply_pace(void *values, const char *arg, struct pkv_err *err)
+{
+    struct cli_session_options *options = values;
+    const char *why = "is no time at all";
+    if (pkv_parse_time_ns(arg, strlen(arg), 1000000000, &options->pace_ns, &why) < 0 ||
+        options->pace_ns <= 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "--pace: '%s' %s", arg, why);
+    return 0;
+}
+
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err)
 {
     struct cli_session_options *options = values;

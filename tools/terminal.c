@@ -54,11 +54,15 @@ static bool is_utf8(void)
     return false;
 }
 
-static bool has_colour(void)
+bool cli_can_draw(void)
 {
     const char *term = environment("TERM");
-    return isatty(STDOUT_FILENO) && environment("NO_COLOR") == NULL && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+static bool has_colour(void)
+{
+    return cli_can_draw() && environment("NO_COLOR") == NULL;
 }
 
 struct pkv_report_style cli_style(void)

@@ -16,6 +16,8 @@ struct pkv_report_style cli_style(void);
 
 bool cli_is_all_on_terminal(void);    /* results and errors are read in one place */
 
+bool cli_can_draw(void);    /* standard output is a terminal that can move its cursor */
+
 int64_t cli_now_ns(void);    /* of a clock that never jumps */
 
 /* A line on stderr that says how far a long run is: once it has taken a second, at most ten times

@@ -34,6 +34,16 @@ char *pkv_report_summary(const struct pkv_scenario *scenario, const struct pkv_s
                          const struct pkv_report_style *style, struct pkv_err *err);
 void pkv_report_free(char *text);
 
+/* A run under way: a bar of the pool, counts, and the plots of what was so far; at most 22 lines. */
+struct pkv_live {
+    int64_t begin_ns, time_ns;            /* virtual: of the first step, and now */
+    int64_t wall_ns;                      /* since it began; 0 = not told */
+    int64_t free_blocks, used_blocks, cached_blocks, running, waiting, preemptions;
+    uint64_t num_steps, num_ended, output_tokens;
+};
+char *pkv_report_live(const struct pkv_live *now, const struct pkv_series_point *series,
+                      size_t num_points, const struct pkv_report_style *style, struct pkv_err *err);
+
 /* ---- a run step by step ---- */
 
 /* Where a run that is looked at pauses next. */

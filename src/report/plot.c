@@ -197,18 +197,24 @@ static size_t columns_of_page(const struct page *p)
     return num_columns < MAX_COLUMNS ? num_columns : MAX_COLUMNS;
 }
 
+void page_plot_rows(struct page *p, const struct pkv_series_point *series, size_t num_points,
+                    uint32_t num_blocks)
+{
+    struct plot_scale scale = {.begin_ns = series[0].begin_ns,
+                               .end_ns = series[num_points - 1].end_ns};
+    size_t num_columns = columns_of_page(p);
+    for (int f = FIGURE_FREE; f <= FIGURE_PREEMPTIONS; f++)
+        draw_figure(p, series, num_points, &scale, num_columns, (enum figure)f, num_blocks);
+    draw_axis(p, &scale, num_columns);
+}
+
 void page_plots(struct page *p, const struct pkv_series_point *series, size_t num_points,
                 uint32_t num_blocks)
 {
     if (num_points == 0)
         return;
-    struct plot_scale scale = {.begin_ns = series[0].begin_ns,
-                               .end_ns = series[num_points - 1].end_ns};
-    size_t num_columns = columns_of_page(p);
     page_heading(p, "Over time");
-    for (int f = FIGURE_FREE; f <= FIGURE_PREEMPTIONS; f++)
-        draw_figure(p, series, num_points, &scale, num_columns, (enum figure)f, num_blocks);
-    draw_axis(p, &scale, num_columns);
+    page_plot_rows(p, series, num_points, num_blocks);
 }
 
 void page_plot_counts(struct page *p, const char *title, const uint32_t *bins, size_t num_bins,

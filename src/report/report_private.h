@@ -53,6 +53,10 @@ char *take_text(struct pkv_text *t, struct pkv_err *err);
 void page_plots(struct page *p, const struct pkv_series_point *series, size_t num_points,
                 uint32_t num_blocks);
 
+/* The same without a heading, of a series that takes some time. */
+void page_plot_rows(struct page *p, const struct pkv_series_point *series, size_t num_points,
+                    uint32_t num_blocks);
+
 /* Several runs on the same axes, time from 0 to end_ns: the fewest free blocks of each, then the
  * most waiting. */
 struct plot_line {
