@@ -34,6 +34,9 @@ const struct cli_command cli_run = {
         "p to the next preemption, a to the next admission, b to the next head of the queue that is "
         "refused, r ID shows one request alone, c goes on to the end, q stops and keeps what was "
         "done, h lists the commands.\n\n"
+        "With --live a terminal shows the run while it goes; --pace slows it down for watching. "
+        "--openmetrics writes vLLM's metrics in virtual time: `promtool tsdb create-blocks-from "
+        "openmetrics FILE DIR` makes blocks of them that Prometheus serves.\n\n"
         "What wins: the preset, then every key of the file, then flags, then --set.",
     .examples = "pagedkv run scenarios/sample.yaml\n"
                 "pagedkv run scenarios/sample.yaml -o out --set kv.num_blocks=512 --check\n",

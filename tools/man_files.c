@@ -205,6 +205,37 @@ static const struct man_fact overlay[] = {
     {"preemptions_total", "preemptions up to the end of the bin"},
 };
 
+static const struct man_fact openmetrics[] = {
+    {"num_requests_running, num_requests_waiting", "gauges: as running and waiting of the step under way"},
+    {"num_requests_waiting_by_reason", "the same by reason: capacity all, deferred none"},
+    {"kv_cache_usage_perc", "used_blocks of the step under way, as a share of all: 1 is full"},
+    {"cache_config_info", "1; its labels are the block size, the number of blocks with vLLM's null block, "
+                          "and whether there is a prefix cache"},
+    {"num_preemptions", "counter: preemptions_total of the step under way"},
+    {"prompt_tokens, prompt_tokens_cached", "prompts of requests that have a first token, and what of them "
+                                            "their first admission found"},
+    {"generation_tokens", "tokens that came out"},
+    {"prefix_cache_queries, prefix_cache_hits", "tokens looked up and found at first admissions"},
+    {"request_success", "by finished_reason: stop (less than max_tokens), length, abort; error and "
+                        "repetition stay 0"},
+    {"spec_decode_num_drafts, spec_decode_num_draft_tokens, spec_decode_num_accepted_tokens, "
+     "spec_decode_num_accepted_tokens_per_pos", "with drafts: times that drafts were computed, drafts, those "
+     "that were right, and those by their position"},
+    {"time_to_first_token_seconds", "histogram, of all that have one"},
+    {"inter_token_latency_seconds", "of each output behind the first; tokens that drafts bring together are "
+                                    "one output"},
+    {"request_time_per_output_token_seconds", "of a completed request, as all below: its mean gap, 0 of one "
+                                              "token"},
+    {"e2e_request_latency_seconds, request_queue_time_seconds, request_inference_time_seconds, "
+     "request_prefill_time_seconds, request_decode_time_seconds",
+     "from arrival to end, from arrival to first admission, from there to the end, to the first token, and "
+     "from that to the end"},
+    {"request_prompt_tokens, request_generation_tokens, request_prefill_kv_computed_tokens",
+     "its prompt, its answer, its prompt without what its first admission found"},
+    {"iteration_tokens_total", "of each step that brought tokens: these, and of prompts whose first token is "
+                               "among them what was not found"},
+};
+
 #define FACTS(array) array, sizeof array / sizeof *array
 
 void man_files(struct pkv_text *out)
@@ -226,6 +257,10 @@ void man_files(struct pkv_text *out)
               "2^-10 too large.", FACTS(summary));
     pkv_text_add(out, ".SH SCENARIO.YAML\n");
     man_line(out, "The scenario with every key written out; running it gives the same files.");
+    man_facts(out, "OPENMETRICS", "Of --openmetrics FILE: vLLM's metrics as a scraper would have had them, "
+              "names beginning with vllm:, in virtual time from 0, one scrape each --scrape-interval, the "
+              "last one at the end. Counts and sums of a step come with its end, those of its schedule with "
+              "its beginning.", FACTS(openmetrics));
     man_json(out);
     man_facts(out, "COMPARE.CSV", "Of pagedkv compare: one row a configuration. Each figure is "
               "followed by NAME_diff_percent, the difference to configuration 1 (empty when that is 0 "
