@@ -102,7 +102,7 @@ class Live(ProgramCase):
                 seen += part
         except OSError:      # Linux says so when the other side is closed
             pass
-        return seen.decode()
+        return seen.decode(errors="replace")
 
     def finish(self, run, status=0):
         text = self.some()
@@ -195,6 +195,13 @@ class Live(ProgramCase):
         self.assertLessEqual(max(map(len, frame.splitlines())), 44)
         run.send_signal(signal.SIGINT)
         self.finish(run, 3)
+
+    def test_too_narrow(self):
+        """No frame where its lines would wrap."""
+        self.write("spike.yaml", SPIKE)
+        text = self.finish(self.begin("run", "spike.yaml", "--live", columns=39, NO_COLOR="1"))
+        self.assertNotIn("\x1b", text)
+        self.assertIn("requests", text)
 
     def test_interrupted(self):
         self.write("endless.yaml", ENDLESS)

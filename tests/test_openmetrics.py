@@ -8,8 +8,10 @@ import bisect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import tap
 from program import TRACE, ProgramCase
@@ -42,6 +44,18 @@ PRESSED = """\
 kv: {block_size: 4, num_blocks: 40}
 step_time: {model: affine, base_ms: 3, per_prefill_token_ms: 0.05, per_decode_ms: 0.25}
 traffic: {trace: rows.jsonl}
+"""
+
+
+ENDLESS = """\
+kv: {block_size: 16, num_blocks: 64}
+scheduler: {max_num_seqs: 1}
+step_time: {model: fixed, ms: 1}
+traffic:
+  requests: 1000000000
+  arrivals: {law: constant, rate_per_s: 1000}
+  prompt_tokens: 16
+  output_tokens: 4
 """
 
 
@@ -353,6 +367,23 @@ class OpenMetrics(ProgramCase):
         self.assertEqual(self.last("num_requests_running"), self.steps[-1]["running"])
         self.assertEqual(self.last("num_requests_waiting"), 1)
         self.check_summary()
+
+    def test_interrupted(self):
+        """What was done until then is there, whole."""
+        self.write("endless.yaml", ENDLESS)
+        run = subprocess.Popen([self.program, "run", "endless.yaml", "-q", "-o", "out", "--openmetrics",
+                                "m.txt", "--scrape-interval", "1m"], cwd=self.folder,
+                               stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=60), 3)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["endless.yaml", "m.txt", "out"])
+        self.samples = parse(self.read("m.txt").decode())
+        summary = self.summary("out")
+        self.assertEqual(self.last("generation_tokens_total"), summary["tokens"]["output"])
+        self.assertEqual(self.last("request_success_total", finished_reason="length"),
+                         summary["requests"]["completed"])
+        self.assertGreater(self.last("num_requests_waiting"), 0)
 
     def test_to_standard_output(self):
         self.small()

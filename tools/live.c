@@ -28,13 +28,13 @@ void cli_live_begin(struct cli_live *live, struct pkv_metrics *metrics, int64_t 
         .on = cli_can_draw(), .pace_ns = pace_ns, .metrics = metrics, .begin_ns = cli_now_ns()};
 }
 
-/* Lines of the terminal that a frame may have. */
-static unsigned height(void)
+/* Lines of the terminal that a frame may have; 0 when one of this width would not fit. */
+static unsigned height_for(unsigned width)
 {
     struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1)
-        return size.ws_row - 1u;
-    return 23;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0)
+        return 23;
+    return size.ws_col >= width && size.ws_row > 1 ? size.ws_row - 1u : 0;
 }
 
 /* To where the frame begins. */
@@ -62,11 +62,13 @@ static int draw(struct cli_live *l, struct pkv_err *err)
     struct pkv_series_point series[PKV_SERIES_POINTS];
     struct pkv_report_style style = cli_style();
     struct pkv_text out = {0};
-    unsigned rows = height();
+    unsigned rows = height_for(style.width);
     size_t num = pkv_metrics_series(l->metrics, series, PKV_SERIES_POINTS);
     bool has_moved = l->num_lines > 0 && (l->width != style.width || l->height != rows);
     l->drawn_ns = cli_now_ns();
     l->now.wall_ns = l->drawn_ns - l->begin_ns;
+    if (rows == 0)
+        return 0;
     char *text = pkv_report_live(&l->now, series, num, &style, err);
     if (text == NULL)
         return -1;

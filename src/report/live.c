@@ -15,7 +15,7 @@ static size_t share_of(int64_t count, int64_t whole, size_t width)
 static void add_bar(struct page *p, const struct pkv_live *now, int64_t num_blocks)
 {
     bool utf8 = p->style->utf8;
-    size_t width = p->style->width - NAME_WIDTH - 2;
+    size_t width = p->style->width - NAME_WIDTH - 1;
     size_t used = share_of(now->used_blocks, num_blocks, width);
     size_t cached = share_of(now->cached_blocks, num_blocks, width);
     cached = used + cached > width ? width - used : cached;
@@ -33,7 +33,7 @@ static void add_bar(struct page *p, const struct pkv_live *now, int64_t num_bloc
 /* Cut to the page: a frame's lines must not wrap. */
 static void put_line(struct page *p, const char *name, struct pkv_text *t)
 {
-    size_t room = p->style->width - NAME_WIDTH - 2;
+    size_t room = p->style->width - NAME_WIDTH - 1;
     size_t length = t->length < room ? t->length : room;
     pkv_text_fmt(&p->text, "%-*s%.*s\n", (int)NAME_WIDTH + 1, name, (int)length,
                  t->length > 0 ? t->text : "");

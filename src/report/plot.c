@@ -159,9 +159,9 @@ static void draw_axis(struct page *p, const struct plot_scale *scale, size_t num
     pkv_text_add(&p->text, utf8 ? "┘\n" : "+\n");
     int room = (int)num_columns - (int)strlen(begin) - (int)strlen(end);
     pkv_text_fmt(&p->text, "%*s%s", (int)GUTTER + 2, "", begin);
-    if (room > (int)strlen(middle) + 2) {
-        int before = (int)half - (int)strlen(begin) - (int)strlen(middle) / 2;
-        before = before > 1 ? before : 1;
+    int before = (int)half - (int)strlen(begin) - (int)strlen(middle) / 2;
+    before = before > 1 ? before : 1;
+    if (room > before + (int)strlen(middle)) {
         pkv_text_fmt(&p->text, "%*s%s", before, "", middle);
         room -= before + (int)strlen(middle);
     }
