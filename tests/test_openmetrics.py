@@ -30,9 +30,6 @@ BOUNDS = {"time_to_first_token_seconds": TTFT, "inter_token_latency_seconds": GA
           "request_prefill_time_seconds": REQUEST, "request_decode_time_seconds": REQUEST,
           "request_prompt_tokens": LENGTH, "request_generation_tokens": LENGTH,
           "request_prefill_kv_computed_tokens": LENGTH, "iteration_tokens_total": STEP}
-COUNTERS = ("num_preemptions", "prompt_tokens", "prompt_tokens_cached", "generation_tokens",
-            "prefix_cache_queries", "prefix_cache_hits")
-
 # Preemptions, aborts while waiting and while running, sessions of shared prompts, an idle stretch, and a
 # request that can never run.
 ROWS = [{"id": f"r{i}", "timestamp": 7 * i + (4000 if i >= 24 else 0), "input_length": 20 + 9 * (i % 7),
@@ -204,6 +201,10 @@ class OpenMetrics(ProgramCase):
                              summary["latency_ms"]["queue"]["sum_ns"] / 1e9)
             self.assertEqual(self.last("request_time_per_output_token_seconds_sum"),
                              summary["latency_ms"]["tpot"]["sum_ns"] / 1e9)
+        by_source = [self.last("prompt_tokens_by_source_total", source=source) for source in
+                     ("local_compute", "local_cache_hit", "external_kv_transfer")]
+        self.assertEqual(by_source[1:], [self.last("prompt_tokens_cached_total"), 0])
+        self.assertEqual(sum(by_source), self.last("prompt_tokens_total"))
         self.assertEqual(self.last("iteration_tokens_total_sum"),
                          self.last("prompt_tokens_total") - self.last("prompt_tokens_cached_total") +
                          self.last("generation_tokens_total"))

@@ -214,6 +214,8 @@ static const struct man_fact openmetrics[] = {
     {"num_preemptions", "counter: preemptions_total of the step under way"},
     {"prompt_tokens, prompt_tokens_cached", "prompts of requests that have a first token, and what of them "
                                             "their first admission found"},
+    {"prompt_tokens_by_source", "the same prompts by source: local_compute, local_cache_hit; "
+                                "external_kv_transfer stays 0"},
     {"generation_tokens", "tokens that came out"},
     {"prefix_cache_queries, prefix_cache_hits", "tokens looked up and found at first admissions"},
     {"request_success", "by finished_reason: stop (less than max_tokens), length, abort; error and "

@@ -66,6 +66,7 @@ enum om_histogram {
     X(OM_PREEMPTIONS, OM_COUNTER, "num_preemptions", "Preemptions")                                \
     X(OM_PROMPT_TOKENS, OM_COUNTER, "prompt_tokens", "Prompts that have a first token")            \
     X(OM_CACHED_TOKENS, OM_COUNTER, "prompt_tokens_cached", "Of these, found at first admission")  \
+    X(OM_BY_SOURCE, OM_COUNTER, "prompt_tokens_by_source", "Of these, by where their KV is from")  \
     X(OM_GENERATED, OM_COUNTER, "generation_tokens", "Tokens that came out")                       \
     X(OM_QUERIES, OM_COUNTER, "prefix_cache_queries", "Tokens looked up at first admissions")      \
     X(OM_HITS, OM_COUNTER, "prefix_cache_hits", "Tokens found at first admissions")                \
@@ -110,7 +111,7 @@ struct om_gauges { int64_t running, waiting, used_blocks; };
 
 /* ---- openmetrics_text.c ---- */
 
-#define OM_MAX_METRICS (OM_FIRST_HISTOGRAM + OM_HISTOGRAM_COUNT + OM_END_COUNT + PKV_MAX_DRAFTS + 1)
+#define OM_MAX_METRICS (OM_FIRST_HISTOGRAM + OM_HISTOGRAM_COUNT + OM_END_COUNT + PKV_MAX_DRAFTS + 3)
 
 struct om_metric {
     unsigned family;        /* enum om_family, or OM_FIRST_HISTOGRAM + enum om_histogram */

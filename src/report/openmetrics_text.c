@@ -33,6 +33,9 @@ static const char *const end_words[] = {
 #undef ROW
 };
 
+/* The last one cannot happen here. */
+static const char *const sources[] = {"local_compute", "local_cache_hit", "external_kv_transfer"};
+
 static const int64_t ttft_ms[] = {1, 5, 10, 20, 40, 60, 80, 100, 250, 500, 750, 1000, 2500, 5000, 7500,
                                   10000, 20000, 40000, 80000, 160000, 640000, 2560000};
 static const int64_t gap_ms[] = {10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 2500, 5000,
@@ -132,7 +135,11 @@ int om_layout_init(struct om_layout *l, const struct pkv_scenario *scenario, str
     add_label(l, OM_WAITING_WHY, "reason", "deferred");
     add_metric(l, OM_USAGE, 1);
     add_info(l, sched);
-    for (unsigned family = OM_PREEMPTIONS; family < OM_SUCCESS; family++)
+    for (unsigned family = OM_PREEMPTIONS; family < OM_BY_SOURCE; family++)
+        add_metric(l, family, 1);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        add_label(l, OM_BY_SOURCE, "source", sources[i]);
+    for (unsigned family = OM_GENERATED; family < OM_SUCCESS; family++)
         add_metric(l, family, 1);
     for (size_t i = 0; i < OM_END_COUNT; i++)
         add_label(l, OM_SUCCESS, "finished_reason", end_words[i]);
@@ -168,6 +175,12 @@ static void pack_tally(const struct om_tally *tally, int64_t *slots, size_t num_
     slots[num_counts + 1] = (int64_t)(uint64_t)sum;
 }
 
+static uint64_t from_source(size_t source, const struct om_counts *c)
+{
+    const uint64_t tokens[] = {c->prompt_tokens - c->cached_tokens, c->cached_tokens, 0};
+    return tokens[source];
+}
+
 static uint64_t value_of(unsigned family, size_t nth, const struct om_counts *c,
                          const struct om_gauges *g)
 {
@@ -180,6 +193,7 @@ static uint64_t value_of(unsigned family, size_t nth, const struct om_counts *c,
     case OM_PREEMPTIONS:   return c->preemptions;
     case OM_PROMPT_TOKENS: return c->prompt_tokens;
     case OM_CACHED_TOKENS: return c->cached_tokens;
+    case OM_BY_SOURCE:     return from_source(nth, c);
     case OM_GENERATED:     return c->generated;
     case OM_QUERIES:       return c->queries;
     case OM_HITS:          return c->hits;
