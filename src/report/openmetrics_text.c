@@ -262,6 +262,13 @@ static void start_line(struct om_writer *w, struct pkv_text *t, const char *suff
     pkv_text_add(t, "} ");
 }
 
+/* Text that memory was lacking for is told of in the end. */
+static void put(struct om_writer *w, const struct pkv_text *t)
+{
+    if (t->length > 0)
+        pkv_out_bytes(w->out, t->text, t->length);
+}
+
 static void start_family(struct om_writer *w)
 {
     static const char *const types[] = {"gauge", "gauge", "counter", "histogram"};
@@ -271,7 +278,7 @@ static void start_family(struct om_writer *w)
     pkv_text_clear(&w->number);
     pkv_text_fmt(&w->number, "# TYPE vllm:%s %s\n# HELP vllm:%s %s\n", families[family].name,
                  types[families[family].kind], families[family].name, families[family].help);
-    pkv_out_bytes(w->out, w->number.text, w->number.length);
+    put(w, &w->number);
 }
 
 void om_writer_begin(struct om_writer *w, size_t metric)
@@ -301,8 +308,8 @@ static void write_line(struct om_writer *w, size_t start, int64_t time_ms)
 {
     static const char digits[] = "0123456789";
     char ms[] = {'.', digits[time_ms / 100 % 10], digits[time_ms / 10 % 10], digits[time_ms % 10]};
-    pkv_out_bytes(w->out, w->starts[start].text, w->starts[start].length);
-    pkv_out_bytes(w->out, w->number.text, w->number.length);
+    put(w, &w->starts[start]);
+    put(w, &w->number);
     pkv_out_char(w->out, ' ');
     pkv_out_i64(w->out, time_ms / 1000);
     pkv_out_bytes(w->out, ms, sizeof ms);
