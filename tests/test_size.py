@@ -138,10 +138,13 @@ class Figures(SizeCase):
         self.assertEqual(got["state_page_padding_bytes"], 544 * 1024 - 548864)
         wide = self.size("qwen3-next-80b-a3b", "--state-dtype", "fp32")
         self.assertEqual(wide["state_sequence_bytes"], 36 * (8192 * 3 * 2 + 32 * 128 * 128 * 4))
-        for args, blocks in ((("--no-prefix-cache",), 1), ((), 2), (("--speculative-tokens", "3"), 5),
-                             (("--state-mode", "all"), 482)):
+        # Three drafts widen the convolution: (4,096 x 6 + 16 x 128 x 128) x 2 / 1,024 = 560 tokens.
+        for args, full, blocks in ((("--no-prefix-cache",), 482, 1), ((), 482, 2),
+                                   (("--speculative-tokens", "3"), 469, 5),
+                                   (("--no-prefix-cache", "--speculative-tokens", "3"), 469, 4),
+                                   (("--state-mode", "all"), 482, 482)):
             got = self.size("qwen3-next-80b-a3b", "--tp", "2", "--lengths", "262144", *args)
-            self.assertEqual(got["lengths"][0]["request_blocks"], 482 + 3 * blocks, args)
+            self.assertEqual(got["lengths"][0]["request_blocks"], full + 3 * blocks, args)
 
     def test_padding(self):
         """10 full layers and 52 windows: six groups of ten, eight of whose layers are padding."""
@@ -202,6 +205,48 @@ class Ranks(SizeCase):
         self.wrong("llama-3.1-8b", "--pp", "33", says="33 pipeline stages for 32 layers")
         self.wrong("llama-3.1-8b", "--pp-layers", "30,3", says="33 layers and the model has 32")
         self.wrong("llama-3.1-8b", "--pp-layers", "30,2", "--pp", "3", says="--pp-layers")
+
+    def test_refused_states(self):
+        """Gated DeltaNet's convolution is cut as one; groups of Mamba-2 are cut, or one is copied."""
+        self.write("config.json", json.dumps({**QWEN_NEXT, "num_attention_heads": 48,
+                                              "num_key_value_heads": 16, "linear_num_value_heads": 48,
+                                              "linear_key_head_dim": 100}))
+        # 2 x 16 x 100 + 48 x 128 = 9,344 channels; 3 does not divide them, though 48 heads.
+        self.wrong("config.json", "--tp", "3", says="TP 3 ")
+        self.assertEqual(self.size("config.json", "--tp", "2")["state_sequence_bytes"],
+                         36 * (4672 * 3 + 24 * 100 * 128) * 2)
+        mamba = {"model_type": "nemotron_h", "num_hidden_layers": 2, "hidden_size": 4096,
+                 "num_attention_heads": 32, "num_key_value_heads": 8, "hybrid_override_pattern": "M*",
+                 "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "conv_kernel": 4}
+        for groups, tp, conv in ((8, 4, 2048 + 2 * 2 * 128), (8, 16, None), (2, 4, None),
+                                 (1, 16, 512 + 2 * 128), (1, 4, 2048 + 2 * 128)):
+            self.write("config.json", json.dumps({**mamba, "n_groups": groups}))
+            if conv is None:
+                self.wrong("config.json", "--tp", str(tp), says=f"TP {tp} does not divide the {groups} groups")
+                continue
+            self.assertEqual(self.size("config.json", "--tp", str(tp))["state_sequence_bytes"],
+                             (conv * 3 + 8192 // tp * 128) * 2)
+        self.wrong("nemotron-h-8b", "--tp", "16", says="TP 16 does not divide the 8 groups")
+
+    def test_uneven_heads(self):
+        """Query heads are shared out evenly among KV heads."""
+        for heads in (5, 7, 9, 48, 128):
+            self.write("config.json", json.dumps({**LLAMA_70B, "num_key_value_heads": heads}))
+            self.wrong("config.json", says=rf"^config\.json:1:\d+: num_key_value_heads: {heads} does not .*64")
+            self.wrong("--layers", "80", "--kv-heads", str(heads), "--head-dim", "128", "--heads", "64",
+                       says=f"{heads} KV heads do not divide 64 attention heads")
+        for heads in (1, 2, 32, 64):
+            self.size("--layers", "80", "--kv-heads", str(heads), "--head-dim", "128", "--heads", "64")
+
+    def test_speculation_beside_state(self):
+        """A log of Qwen3.6-27B, TP 2, fp8, three drafts of MTP: 423 blocks, 619,479 tokens, 2.36."""
+        got = self.size("qwen3.6-27b", "--tp", "2", "--kv-dtype", "fp8", "--mtp",
+                        "--speculative-tokens", "3", "--num-gpu-blocks", "423", "--max-model-len", "262144",
+                        "--lengths", "262144")
+        # The convolution keeps 3 + 3 positions: (5,120 x 6 x 2 + 24 x 128 x 128 x 4) / 1,024 = 1,596.
+        self.assertEqual(got["block_size_tokens"], 1600)
+        self.assertEqual(got["lengths"][0]["request_blocks"], 164 + 3 * (2 + 3))
+        self.assertEqual((got["tokens_new_rule"], got["max_concurrency_hundredths"]), (619479, 236))
 
     def test_stages(self):
         for pp, layers in ((4, [15, 15, 16, 15]), (3, [20, 21, 20])):
@@ -463,6 +508,29 @@ class Configs(SizeCase):
         self.config({**LATENT, "model_type": "deepseek_v32", "index_head_dim": 128})
         self.assertEqual(self.size("config.json", "--kv-dtype", "fp8_ds_mla")["position_bytes"],
                          61 * (656 + 132))
+
+    def test_shared_index(self):
+        """GLM-5.2: an indexer in layers 0, 1, 2 and every 4th from 6, 21 of 78, and in the draft layer."""
+        full = {0, 1, 2, *range(6, 78, 4)}
+        types = ["full" if i in full else "shared" for i in range(78)]
+        glm = {**LATENT, "model_type": "glm_moe_dsa", "num_hidden_layers": 78, "num_attention_heads": 64,
+               "index_head_dim": 128, "index_topk_freq": 4, "indexer_types": types}
+        self.config(glm)
+        packed = ("config.json", "--kv-dtype", "fp8_ds_mla")
+        self.assertEqual(types.count("full"), 21)
+        self.assertEqual(self.size(*packed)["position_bytes"], 78 * 656 + 21 * 132)
+        got = self.size(*packed, "--mtp", "--tp", "4", "--dcp", "4", "--block-size", "64",
+                        "--kv-budget", "1810000000B", "--max-model-len", "131072")
+        self.assertEqual((got["position_bytes"], got["num_gpu_blocks"], got["tokens_old_rule"],
+                          got["max_concurrency_hundredths"]), (54728, 516, 132096, 101))
+        self.config(without(glm, "index_topk_freq"))
+        self.assertEqual(self.size(*packed)["position_bytes"], 78 * 656 + 21 * 132)
+        for change, says in ((without(glm, "indexer_types"), "indexer_types is missing: index_topk_freq"),
+                             (without(glm, "index_head_dim"), "index_head_dim is missing"),
+                             ({**glm, "indexer_types": types[1:]}, "indexer_types: 77 items for 78"),
+                             ({**glm, "indexer_types": ["some"] * 78}, "indexer_types: 'some'")):
+            self.config(change)
+            self.wrong(*packed, says=says)
 
     def test_heads_by_type(self):
         gemma_4 = {**GEMMA_2, "model_type": "gemma4_text", "num_hidden_layers": 35,

@@ -53,8 +53,9 @@ extern "C" {
 
 /* Blocks of state that a request holds in each group of state layers. */
 #define PKV_KV_STATE_MODES(X)                                                             \
-    X(PKV_KV_STATE_NONE, "none")    /* 1: nothing is kept for later prompts */            \
-    X(PKV_KV_STATE_ALIGN, "align")  /* 2, and one for each speculative token */           \
+    X(PKV_KV_STATE_NONE, "none")    /* 1, and one for each speculative token */           \
+    X(PKV_KV_STATE_ALIGN, "align")  /* 2, and one for each: the state at the last whole */ \
+                                    /* block is kept for later prompts */                 \
     X(PKV_KV_STATE_ALL, "all")      /* one for every block of positions */
 
 /* Which stages get the layers that are left over when the number of stages does not divide. */
@@ -83,10 +84,13 @@ const char *pkv_kv_dtype_words(void);
  *   state        num_heads * head_values
  * Mamba-1: inner = heads = width, head_values = d_state. Mamba-2: groups of B and C, head_values =
  * head_dim * d_state. Gated DeltaNet: groups = key heads, inner = value heads * their size.
- * Lightning: no convolution. Groups that tensor parallelism does not divide are copied. */
+ * Lightning: no convolution. Where there are groups, each speculative token makes the convolution one
+ * position longer. Tensor parallelism has to divide heads, inner and groups, but one group alone is
+ * copied to every rank; or heads and, cut_as_one, the convolution's channels. */
 struct pkv_kv_state {
     uint32_t inner, num_groups, group_values, kernel;
     uint32_t num_heads, head_values;
+    bool cut_as_one;             /* Gated DeltaNet */
 };
 
 struct pkv_kv_type {

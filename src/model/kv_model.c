@@ -2,7 +2,8 @@
  * kv_model.c - a model's layers, and the bytes one of them stores on one rank.
  *
  * Bounds hold before anything is multiplied: at most 2^24 values a position and layer, 2^20 tokens a
- * block, 2^40 bytes of state a layer, 1,088 layers; so a block stays below 2^60 bytes.
+ * block, 1,088 layers; so a block stays below 2^60 bytes. A state is at most 2^37 values, and drafts
+ * make it at most 4,097 times as long: 2^51 bytes a layer.
  */
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #define MAX_VALUES (1u << 24)
 #define MAX_BLOCK_SIZE (1u << 20)
 #define MAX_STATE_VALUES (UINT64_C(1) << 37)
+#define MAX_SPECULATIVE_TOKENS 4096u
 
 static bool types_equal(const struct pkv_kv_type *a, const struct pkv_kv_type *b)
 {
@@ -22,8 +24,8 @@ static bool types_equal(const struct pkv_kv_type *a, const struct pkv_kv_type *b
            a->window == b->window && a->latent_dim == b->latent_dim &&
            a->rope_dim == b->rope_dim && a->index_dim == b->index_dim && s->inner == t->inner &&
            s->num_groups == t->num_groups && s->group_values == t->group_values &&
-           s->kernel == t->kernel && s->num_heads == t->num_heads &&
-           s->head_values == t->head_values;
+           s->cut_as_one == t->cut_as_one && s->kernel == t->kernel &&
+           s->num_heads == t->num_heads && s->head_values == t->head_values;
 }
 
 int pkv_kv_model_add_type(struct pkv_kv_model *model, const struct pkv_kv_type *type,
@@ -39,11 +41,15 @@ int pkv_kv_model_add_type(struct pkv_kv_model *model, const struct pkv_kv_type *
     return (int)model->num_types++;
 }
 
-static int check_heads(const struct pkv_kv_type *type, struct pkv_err *err)
+static int check_heads(const struct pkv_kv_type *type, uint32_t num_attention_heads,
+                       struct pkv_err *err)
 {
     if (type->num_kv_heads == 0 || type->num_kv_heads > MAX_HEADS)
         return pkv_fail(err, PKV_ERR_INPUT, "%u KV heads are not within 1 .. %u",
                         type->num_kv_heads, MAX_HEADS);
+    if (num_attention_heads % type->num_kv_heads != 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "%u KV heads do not divide %u attention heads",
+                        type->num_kv_heads, num_attention_heads);
     if (type->head_dim_k == 0 || type->head_dim_v > MAX_VALUES / type->num_kv_heads ||
         type->head_dim_k > MAX_VALUES / type->num_kv_heads)
         return pkv_fail(err, PKV_ERR_INPUT, "a head of %u and %u values is not within 1 .. %u",
@@ -81,7 +87,8 @@ int pkv_kv_model_check(const struct pkv_kv_model *model, struct pkv_err *err)
         if (type->kind == PKV_KV_LATENT && (latent == 0 || latent > MAX_VALUES))
             return pkv_fail(err, PKV_ERR_INPUT, "a latent vector of %llu values",
                             (unsigned long long)latent);
-        if (type->kind != PKV_KV_STATE && type->kind != PKV_KV_LATENT && check_heads(type, err) < 0)
+        if (type->kind != PKV_KV_STATE && type->kind != PKV_KV_LATENT &&
+            check_heads(type, model->num_attention_heads, err) < 0)
             return -1;
     }
     return 0;
@@ -92,6 +99,15 @@ uint32_t kv_num_layers(const struct pkv_kv_model *model, const struct pkv_kv_con
     return model->num_layers + config->num_draft_layers;
 }
 
+/* Would a draft layer be of this type rather than of one further back? Layers that share an indexer
+ * have none of their own; a draft layer has. */
+static bool is_better_draft(const struct pkv_kv_type *type, const struct pkv_kv_type *than)
+{
+    if (!kv_grows(than->kind))
+        return kv_grows(type->kind);
+    return than->kind == PKV_KV_LATENT && type->index_dim > 0 && than->index_dim == 0;
+}
+
 /* A draft layer is built like the model's last layer of full attention, or its last at all. */
 static uint32_t draft_type(const struct pkv_kv_model *model)
 {
@@ -100,11 +116,9 @@ static uint32_t draft_type(const struct pkv_kv_model *model)
     for (uint32_t i = model->num_layers; i-- > 0;) {
         uint32_t type = model->layers[i];
 
-        if (type == PKV_KV_NO_TYPE)
-            continue;
-        if (kv_grows(model->types[type].kind))
-            return type;
-        last = last == PKV_KV_NO_TYPE ? type : last;
+        if (type != PKV_KV_NO_TYPE &&
+            (last == PKV_KV_NO_TYPE || is_better_draft(&model->types[type], &model->types[last])))
+            last = type;
     }
     return last;
 }
@@ -148,6 +162,9 @@ int kv_check_tp(const struct pkv_kv_model *model, const struct pkv_kv_config *co
     if (config->block_size == 0 || config->block_size > MAX_BLOCK_SIZE)
         return pkv_fail(err, PKV_ERR_INPUT, "a block of %u tokens is not within 1 .. %u",
                         config->block_size, MAX_BLOCK_SIZE);
+    if (config->num_speculative_tokens > MAX_SPECULATIVE_TOKENS)
+        return pkv_fail(err, PKV_ERR_INPUT, "%u speculative tokens are more than %u",
+                        config->num_speculative_tokens, MAX_SPECULATIVE_TOKENS);
     if (model->num_attention_heads % config->tp != 0)
         return pkv_fail(err, PKV_ERR_INPUT, "TP %u does not divide %u attention heads",
                         config->tp, model->num_attention_heads);
@@ -182,31 +199,49 @@ static int latent_bytes(const struct pkv_kv_type *type, enum pkv_kv_dtype dtype,
     return 0;
 }
 
-static int divide(uint32_t *values, uint32_t tp, const char *what, struct pkv_err *err)
+static int check_divides(uint64_t values, uint32_t tp, const char *what, struct pkv_err *err)
 {
-    if (*values % tp != 0)
-        return pkv_fail(err, PKV_ERR_INPUT, "TP %u does not divide the %u %s of the recurrent state",
-                        tp, *values, what);
-    *values /= tp;
+    if (values % tp != 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "TP %u does not divide the %llu %s of the recurrent state",
+                        tp, (unsigned long long)values, what);
     return 0;
 }
 
-static int state_bytes(const struct pkv_kv_state *whole, const struct pkv_kv_config *config,
+/* Channels of the convolution on one rank. */
+static int state_channels(const struct pkv_kv_state *s, uint32_t tp, uint64_t *out,
+                          struct pkv_err *err)
+{
+    bool copied = !s->cut_as_one && s->num_groups == 1;   /* to each rank */
+    uint64_t groups = copied ? tp : s->num_groups;
+
+    *out = (s->inner + 2 * groups * s->group_values) / tp;
+    if (s->cut_as_one)
+        return check_divides(s->inner + 2 * groups * s->group_values, tp, "channels", err);
+    if (check_divides(groups, tp, "groups", err) < 0)
+        return -1;
+    return check_divides(s->inner, tp, "inner values", err);
+}
+
+/* Positions of the convolution: with drafts so many more, to go back to the last one accepted. */
+static uint64_t state_positions(const struct pkv_kv_state *s, const struct pkv_kv_config *config)
+{
+    if (s->kernel == 0)
+        return 0;
+    return s->kernel - 1 + (uint64_t)(s->num_groups > 0 ? config->num_speculative_tokens : 0);
+}
+
+static int state_bytes(const struct pkv_kv_state *s, const struct pkv_kv_config *config,
                        const struct pkv_kv_model *model, uint64_t *out, struct pkv_err *err)
 {
-    struct pkv_kv_state s = *whole;
     uint64_t conv_value = model->dtype == PKV_KV_FP32 ? 4 : 2;
     uint64_t state_value = config->fp32_state ? 4 : conv_value;
+    uint64_t channels;
 
-    if (s.num_groups > 0 && s.num_groups < config->tp)
-        s.num_groups = config->tp;   /* a group is copied to every rank that needs it */
-    if (divide(&s.inner, config->tp, "inner values", err) < 0 ||
-        divide(&s.num_groups, config->tp, "groups", err) < 0 ||
-        divide(&s.num_heads, config->tp, "heads", err) < 0)
+    if (check_divides(s->num_heads, config->tp, "heads", err) < 0 ||
+        state_channels(s, config->tp, &channels, err) < 0)
         return -1;
-    *out = (s.inner + 2 * (uint64_t)s.num_groups * s.group_values) *
-               (s.kernel > 0 ? s.kernel - 1 : 0) * conv_value +
-           (uint64_t)s.num_heads * s.head_values * state_value;
+    *out = channels * state_positions(s, config) * conv_value +
+           (uint64_t)s->num_heads / config->tp * s->head_values * state_value;
     return 0;
 }
 

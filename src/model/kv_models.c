@@ -21,7 +21,8 @@
 /* Gated DeltaNet: key heads and their size, value heads and theirs, width of the convolution. */
 #define GDN(k_heads, k_dim, v_heads, v_dim, width)                                            \
     { .inner = (v_heads) * (v_dim), .num_groups = (k_heads), .group_values = (k_dim),         \
-      .kernel = (width), .num_heads = (v_heads), .head_values = (v_dim) * (k_dim) }
+      .kernel = (width), .num_heads = (v_heads), .head_values = (v_dim) * (k_dim),            \
+      .cut_as_one = true }
 #define MAMBA1(values, d_state, width)                                                        \
     { .inner = (values), .kernel = (width), .num_heads = (values), .head_values = (d_state) }
 #define MAMBA2(heads_, head_dim, groups, d_state, width)                                      \

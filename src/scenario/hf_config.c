@@ -268,6 +268,15 @@ static bool is_multi_head(const struct hf *hf)
     return false;
 }
 
+static int check_evenly(const struct hf *hf, const struct node *node, uint32_t num_kv_heads,
+                        struct pkv_err *err)
+{
+    if (hf->num_heads % num_kv_heads != 0)
+        return node_fail(node, err, "%s: %u does not divide num_attention_heads, which is %u",
+                         node->key, num_kv_heads, hf->num_heads);
+    return 0;
+}
+
 static int read_kv_heads(struct hf *hf, struct pkv_err *err)
 {
     static const char *const names[] = { "num_key_value_heads", "num_kv_heads", "n_head_kv",
@@ -276,7 +285,8 @@ static int read_kv_heads(struct hf *hf, struct pkv_err *err)
 
     hf->num_kv_heads = hf->family->kv_heads == 0 ? hf->num_heads : hf->family->kv_heads;
     if (groups && hf_flag(hf, "multi_query_attention", true))
-        return hf_count(groups, 1, hf->num_heads, &hf->num_kv_heads, err);
+        return hf_count(groups, 1, MAX_DIM, &hf->num_kv_heads, err) < 0
+                   ? -1 : check_evenly(hf, groups, hf->num_kv_heads, err);
     if (!hf_flag(hf, "new_decoder_architecture", false) &&
         hf_flag(hf, "multi_query", is_falcon(hf) || strcmp(hf->type, "gpt_bigcode") == 0)) {
         hf->num_kv_heads = 1;
@@ -286,7 +296,9 @@ static int read_kv_heads(struct hf *hf, struct pkv_err *err)
         hf->kv_heads_assumed = !is_multi_head(hf);
         return 0;
     }
-    return hf_need(hf, names, hf->num_heads, &hf->num_kv_heads, err);
+    if (hf_need(hf, names, MAX_DIM, &hf->num_kv_heads, err) < 0)
+        return -1;
+    return check_evenly(hf, hf_find(hf, names), hf->num_kv_heads, err);
 }
 
 static int read_head_dim(struct hf *hf, struct pkv_err *err)
@@ -310,8 +322,35 @@ static int read_head_dim(struct hf *hf, struct pkv_err *err)
     return v ? hf_count(v, 1, MAX_DIM, &hf->head_dim_v, err) : 0;
 }
 
+/* Which layers of a sparse latent cache have an indexer, and so its keys, of their own. */
+static int read_indexers(struct hf *hf, uint32_t index_dim, struct pkv_err *err)
+{
+    const struct node *list = hf_get(hf, "indexer_types"), *every = hf_get(hf, "index_topk_freq");
+    uint32_t layer = 0, interval = 1;
+
+    if (!list && every && hf_count(every, 1, PKV_KV_MAX_LAYERS, &interval, err) < 0)
+        return -1;
+    if (!list && (interval > 1 || hf_get(hf, "index_topk_pattern")))
+        return hf_missing(hf, "indexer_types", interval > 1 ? "index_topk_freq says that not every layer has "
+                          "an indexer" : "index_topk_pattern says that not every layer has an indexer", err);
+    if (!list)
+        return 0;
+    if (index_dim == 0)
+        return hf_missing(hf, "index_head_dim", "there are indexer_types", err);
+    if (hf_want_list(hf, list, err) < 0)
+        return -1;
+    for (const struct node *item = list->children; item; item = item->next) {
+        const char *word = item->kind == NODE_SCALAR ? item->text : "";
+
+        if (strcmp(word, "full") != 0 && strcmp(word, "shared") != 0)
+            return node_fail(item, err, "indexer_types: '%.40s' is neither full nor shared", word);
+        hf->shares_index[layer++] = strcmp(word, "shared") == 0;
+    }
+    return 0;
+}
+
 /* Is it a latent cache? It has neither KV heads nor a head size. */
-static int read_latent(const struct hf *hf, struct pkv_kv_type *out, struct pkv_err *err)
+static int read_latent(struct hf *hf, struct pkv_kv_type *out, struct pkv_err *err)
 {
     const struct node *index = hf_get(hf, "index_head_dim");
 
@@ -319,9 +358,10 @@ static int read_latent(const struct hf *hf, struct pkv_kv_type *out, struct pkv_
         return 0;
     out->kind = PKV_KV_LATENT;
     if (hf_need_one(hf, "kv_lora_rank", MAX_DIM, &out->latent_dim, err) < 0 ||
-        hf_need_one(hf, "qk_rope_head_dim", MAX_DIM, &out->rope_dim, err) < 0)
+        hf_need_one(hf, "qk_rope_head_dim", MAX_DIM, &out->rope_dim, err) < 0 ||
+        (index && hf_count(index, 1, MAX_DIM, &out->index_dim, err) < 0))
         return -1;
-    return index ? hf_count(index, 1, MAX_DIM, &out->index_dim, err) : 0;
+    return read_indexers(hf, out->index_dim, err);
 }
 
 /* Full layers may have heads of their own, and so may sliding ones. */
@@ -338,7 +378,8 @@ static int own_heads(const struct hf *hf, enum hf_role role, struct pkv_kv_type 
     for (size_t i = 0; i < 3; i++) {
         const struct node *node = hf_get(hf, names[i]);
 
-        if (node && hf_count(node, 1, MAX_DIM, fields[i], err) < 0)
+        if (node && (hf_count(node, 1, MAX_DIM, fields[i], err) < 0 ||
+                     (i == 0 && check_evenly(hf, node, *fields[i], err) < 0)))
             return -1;
     }
     return 0;
@@ -356,6 +397,7 @@ static int make_type(const struct hf *hf, uint32_t layer, const struct pkv_kv_ty
     }
     if (latent->kind == PKV_KV_LATENT) {
         *out = *latent;
+        out->index_dim = hf->shares_index[layer] ? 0 : latent->index_dim;
         return 0;
     }
     out->num_kv_heads = hf->num_kv_heads;
@@ -368,7 +410,7 @@ static int make_type(const struct hf *hf, uint32_t layer, const struct pkv_kv_ty
     return own_heads(hf, role, out, err);
 }
 
-static int add_layers(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
+static int add_layers(struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
 {
     struct pkv_kv_type latent = { .kind = PKV_KV_FULL }, type;
 

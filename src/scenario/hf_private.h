@@ -48,6 +48,7 @@ struct hf {
     bool kv_heads_assumed;               /* neither said nor all that the class knows */
     uint8_t roles[PKV_KV_MAX_LAYERS];    /* [num_layers] */
     uint32_t windows[PKV_KV_MAX_LAYERS]; /* of sliding and chunked layers */
+    bool shares_index[PKV_KV_MAX_LAYERS];   /* latent: it uses what a former layer's indexer found */
 };
 
 /* The first of the keys (ends with NULL) that is there and not null, in the text model or, failing

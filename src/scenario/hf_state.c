@@ -35,6 +35,7 @@ static int gated_delta_net(const struct hf *hf, struct pkv_kv_state *s, struct p
     uint32_t dv = 0;
     uint32_t *const fields[] = { &s->num_groups, &s->group_values, &s->num_heads, &dv, &s->kernel };
 
+    s->cut_as_one = true;
     if (read_all(hf, names, fields, err) < 0 || multiply(hf, s->num_heads, dv, &s->inner, err) < 0)
         return -1;
     return multiply(hf, dv, s->group_values, &s->head_values, err);
