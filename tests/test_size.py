@@ -5,6 +5,7 @@ usage: test_size.py PROGRAM SOURCE_ROOT
 """
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -797,6 +798,82 @@ class Scenarios(SizeCase):
         text = self.done("replay", "trace.jsonl", "--kv-budget", "14GiB,4GiB", "--model",
                          "llama-3.1-8b", "--pp-layers", "28,4").stdout
         self.assertIn("stranded 2,147,483,648 B (2 GiB)", " ".join(text.split()))
+
+    def test_drafts(self):
+        """The cache holds the draft head's layer too, and each draft a block of state."""
+        spec = "speculation: {method: %s, num_tokens: 3, acceptance_rate: 0.5}\n"
+        for model, method, more, layer, layers in (
+                ("llama-3.1-8b", "eagle", "", 65536, 33), ("deepseek-v3", "eagle", "", 18432, 62),
+                ("llama-3.1-8b", "eagle", ", draft_layers: 0", 65536, 32),
+                ("llama-3.1-8b", "draft_model", ", draft_layers: 2", 65536, 34),
+                ("llama-3.1-8b", "draft_model", "", 65536, 32), ("llama-3.1-8b", "ngram", "", 65536, 32)):
+            self.write("s.yaml", f"kv: {{budget: 1GiB, model: {model}{more}}}\n" + spec % method + self.TRAFFIC)
+            text = " ".join(self.done("run", "s.yaml", "-o", "out").stdout.split())
+            self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], GIB // (layer * layers))
+            self.assertIn(f"blocks of {layer * layers:,} B", text)
+            self.done("run", self.path("out", "scenario.yaml"), "-o", "again", "-q")
+            self.assertEqual(self.contents("out"), self.contents("again"))
+        # 1,600 tokens x 1,024 B x 17 layers; 423 of them are what an engine had.
+        self.write("s.yaml", "kv: {budget: 11781734400B, model: qwen3.6-27b, tp: 2, dtype: fp8, "
+                   "draft_layers: 1}\n" + spec % "draft_model" + self.TRAFFIC)
+        text = " ".join(self.done("run", "s.yaml", "-o", "out").stdout.split())
+        self.assertIn("holds 423 blocks of 27,852,800 B", text)
+        self.assertIn("1 draft layer", text)
+        self.assertIn("KV groups state 5, state 5, state 5, full", text)
+        self.write("s.yaml", "kv: {num_blocks: 9, draft_layers: 1}\n" + self.TRAFFIC)
+        result = self.call("run", "s.yaml")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^s\.yaml:1:\d+: kv\.draft_layers.*kv\.model")
+
+    def draw(self, draw, model):
+        """The same question of a model for `size` and for a scenario."""
+        tp, pp = draw.choice((1, 1, 2, 3, 4, 8)), draw.choice((1, 1, 2, 3, 4))
+        kv = {"dtype": draw.choice(("bf16", "fp8", "nvfp4", "fp32", "int8_token_head", "fp8_ds_mla")),
+              "tp": tp, "pp": pp, "block_size": draw.choice((1, 8, 16, 48, 64, 256)),
+              "draft_layers": draw.choice((0, 0, 1, 2))}
+        pools = [draw.randrange(1 << 32, 80 * GIB) for _ in range(draw.choice((1, pp, pp * tp)))]
+        flags = [model, "--kv-dtype", kv["dtype"], "--kv-budget", ",".join(f"{n}B" for n in pools)]
+        for key in ("tp", "pp", "block_size", "draft_layers"):
+            flags += [f"--{key.replace('_', '-')}={kv[key]}"] if kv[key] else []
+        drafts, batched = draw.choice((0, 0, 1, 5)), draw.choice((512, 8192))
+        text = ""
+        if draw.random() < 0.3:
+            kv["prefix_cache"] = "false"
+            flags += ["--no-prefix-cache"]
+        if drafts:
+            text = f"speculation: {{method: draft_model, num_tokens: {drafts}, acceptance_rate: 0.5}}\n"
+            flags += [f"--speculative-tokens={drafts}"]
+        flags += [f"--max-num-batched-tokens={batched}"]
+        text += f"scheduler: {{max_num_batched_tokens: {batched}}}\n"
+        kv.update(model=model, budget="[" + ", ".join(f"{n}B" for n in pools) + "]")
+        return flags, "kv: {" + ", ".join(f"{k}: {v}" for k, v in kv.items()) + "}\n" + text
+
+    def test_same_as_size(self):
+        """Any model on any ranks: blocks, bytes of a block and what is refused are those of `size`."""
+        draw, seen, refused = random.Random(27), 0, 0
+        for model in json.loads(self.done("models", "--json").stdout) * 3:
+            flags, text = self.draw(draw, model["name"])
+            self.write("s.yaml", text + "traffic: {requests: 1, prompt_tokens: 5, output_tokens: 2}\n")
+            with self.subTest(" ".join(flags)):
+                want = self.call("size", *flags, "--json")
+                have = self.call("run", "s.yaml", "--check")
+                if want.returncode:
+                    refused += 1
+                    self.assertIn(re.sub(r"^pagedkv: ", "", want.stderr).strip(), have.stderr)
+                    continue
+                want = json.loads(want.stdout)
+                if len(want["groups"]) > 8:
+                    self.assertIn(f"this model has {len(want['groups'])} KV groups", have.stderr)
+                    continue
+                self.assertEqual(have.returncode, 0, have.stderr)
+                rows = re.findall(r"holds ([\d,]+) blocks? of ([\d,]+) B", " ".join(have.stdout.split()))
+                self.assertEqual([[int(n.replace(",", "")) for n in row] for row in rows],
+                                 [[r["num_blocks"], r["block_bytes"]] for r in want["ranks"]
+                                  if r["block_bytes"]])
+                self.assertEqual(min(int(n.replace(",", "")) for n, _ in rows), want["num_gpu_blocks"])
+                seen += 1
+        self.assertGreater(seen, 60)
+        self.assertGreater(refused, 20)
 
     def test_config_beside_the_scenario(self):
         os.mkdir(self.path("below"))

@@ -139,46 +139,101 @@ static void check_longest(const struct pkv_kv_plan *plan, struct pkv_rng *rng)
         ck_assert_uint_gt(pkv_kv_request_blocks(plan, longest + 1), num_blocks);
 }
 
-static void check_plan(const struct pkv_kv_model *model, struct pkv_rng *rng, unsigned *num_made)
+/* Of any engine; DCP more often where it goes, which is on latent caches and heads that are copied. */
+static struct pkv_kv_config random_config(const struct pkv_kv_model *model, struct pkv_rng *rng)
 {
-    static struct pkv_kv_plan plan;
     struct pkv_kv_config config = config_of(model);
-    uint32_t layers = 0;
+    struct pkv_kv_engine engine = {
+        .max_num_batched_tokens = pkv_rng_below(rng, 3) * 4096,
+        .async_scheduling = pkv_rng_below(rng, 2) > 0,
+        .prefix_cache = pkv_rng_below(rng, 2) > 0,
+        .num_draft_layers = pkv_rng_below(rng, 3) > 0 ? 0 : 1 + (uint32_t)pkv_rng_below(rng, 3),
+        .num_speculative_tokens = pkv_rng_below(rng, 2) > 0 ? 0 : (uint32_t)pkv_rng_below(rng, 9),
+    };
 
     config.tp = 1u << pkv_rng_below(rng, 6);
+    config.dcp = pkv_rng_below(rng, 2) > 0 ? 1 : 1u << pkv_rng_below(rng, 4);
     config.num_stages = 1 + (uint32_t)pkv_rng_below(rng, 8);
     config.dtype = (enum pkv_kv_dtype)pkv_rng_below(rng, PKV_KV_DTYPE_COUNT);
     config.block_size = 1u << pkv_rng_below(rng, 9);
+    pkv_kv_config_engine(&config, &engine);
+    if (pkv_rng_below(rng, 4) == 0)
+        config.state_mode = PKV_KV_STATE_ALL;
+    config.no_windows = pkv_rng_below(rng, 4) == 0;
+    config.fp32_state = pkv_rng_below(rng, 2) > 0;
+    return config;
+}
+
+/* What of the draw came through: all of it, and with DCP, drafts, and state beside drafts. */
+struct made {
+    unsigned all, dcp, drafts, states;
+};
+
+static void count_made(const struct pkv_kv_plan *plan, struct made *made)
+{
+    made->all++;
+    made->dcp += plan->config.dcp > 1;
+    made->drafts += plan->config.num_draft_layers > 0;
+    made->states += plan->state_total_bytes > 0 && plan->config.num_speculative_tokens > 0;
+}
+
+/* Every layer that stores, draft layers with them, is in one group, and a block on a stage has room
+ * for a page of each of its layers in the fullest group. */
+static void check_layers(const struct pkv_kv_model *model, const struct pkv_kv_plan *plan)
+{
+    uint32_t grouped = 0, storing = plan->config.num_draft_layers;
+    uint64_t position_bytes = 0;
+
+    for (uint32_t i = 0; i < plan->num_groups; i++) {
+        ck_assert_uint_le(plan->groups[i].num_layers, plan->group_size);
+        grouped += plan->groups[i].num_layers;
+    }
+    for (uint32_t i = 0; i < model->num_layers; i++)
+        storing += model->layers[i] != PKV_KV_NO_TYPE;
+    ck_assert_uint_eq(grouped, storing);
+    for (uint32_t i = 0; i < plan->num_stages; i++) {
+        const struct pkv_kv_stage *s = &plan->stages[i];
+        unsigned __int128 room = (unsigned __int128)s->block_bytes * plan->num_groups;
+
+        ck_assert(room >= (unsigned __int128)s->position_bytes * pkv_kv_smallest_block(plan) /
+                              plan->config.dcp + s->state_bytes);
+        position_bytes += s->position_bytes;
+    }
+    ck_assert_uint_eq(position_bytes, plan->position_bytes);
+}
+
+static void check_plan(const struct pkv_kv_model *model, struct pkv_rng *rng, struct made *made)
+{
+    static struct pkv_kv_plan plan;
+    struct pkv_kv_config config = random_config(model, rng);
+
     if (pkv_kv_split(PKV_KV_SPLIT_VLLM, model->num_layers, config.num_stages, config.stage_layers,
                      NULL) < 0 ||
         pkv_kv_plan_make(model, &config, &plan, NULL) < 0)
         return;
-    ++*num_made;
-    for (uint32_t i = 0; i < plan.num_groups; i++) {
-        ck_assert_uint_le(plan.groups[i].num_layers, plan.group_size);
-        layers += plan.groups[i].num_layers;
-    }
-    for (uint32_t i = 0; i < model->num_layers; i++)
-        layers -= model->layers[i] != PKV_KV_NO_TYPE;
-    ck_assert_uint_eq(layers, 0);   /* every layer that stores is in one group */
+    count_made(&plan, made);
+    check_layers(model, &plan);
     check_fit(&plan, rng);
     check_longest(&plan, rng);
 }
 
 START_TEST(all_models_on_any_ranks)
 {
+    struct made made = { 0 };
     struct pkv_rng rng;
-    unsigned num_made = 0;
 
     pkv_rng_init(&rng, 19, "ranks");
     ck_assert_uint_ge(pkv_kv_model_count(), 50);
     for (size_t i = 0; i < pkv_kv_model_count(); i++) {
         struct pkv_kv_model model = known(pkv_kv_model_info(i)->name);
 
-        for (unsigned round = 0; round < 40; round++)
-            check_plan(&model, &rng, &num_made);
+        for (unsigned round = 0; round < 80; round++)
+            check_plan(&model, &rng, &made);
     }
-    ck_assert_uint_gt(num_made, 500);
+    ck_assert_uint_gt(made.all, 500);
+    ck_assert_uint_gt(made.dcp, 30);
+    ck_assert_uint_gt(made.drafts, 100);
+    ck_assert_uint_gt(made.states, 20);
 }
 END_TEST
 

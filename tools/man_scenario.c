@@ -23,6 +23,9 @@ static const struct man_fact top[] = {
     {"kv.tp", "tensor parallel ranks of the model; 1"},
     {"kv.pp", "its pipeline stages; 1"},
     {"kv.pp_layers", "layers of each of them, like [56, 8]; left out: dealt out evenly"},
+    {"kv.draft_layers", "layers of a draft head or model that the cache holds beside the model's, each as "
+                        "its last one; left out: with speculation.method eagle the model's own for it "
+                        "(MTP) or 1, else 0"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
     {"kv.host_blocks", "room for copies on the host, for on_preempt: swap and auto; 0"},
     {"kv.bytes_per_token", "with host_blocks: what a token takes of a block; that of the model on the rank "

@@ -189,10 +189,9 @@ static int read_dtypes(const struct size_options *o, const struct pkv_kv_model *
     return 0;
 }
 
-static int read_state_mode(const struct size_options *o, bool prefix_cache,
-                           struct pkv_kv_config *out, struct pkv_err *err)
+static int read_state_mode(const struct size_options *o, struct pkv_kv_config *out,
+                           struct pkv_err *err)
 {
-    out->state_mode = prefix_cache ? PKV_KV_STATE_ALIGN : PKV_KV_STATE_NONE;
     if (o->state_mode == NULL)
         return 0;
     for (int i = 0; i < PKV_KV_STATE_MODE_COUNT; i++)
@@ -249,7 +248,7 @@ static uint32_t pick(uint64_t option, uint32_t logged, uint32_t fallback)
 }
 
 static int read_draft(const struct size_options *o, const struct pkv_kv_model *model,
-                      struct pkv_kv_config *out, struct pkv_err *err)
+                      struct pkv_kv_engine *out, struct pkv_err *err)
 {
     if (o->mtp && o->draft_layers > 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--mtp and --draft-layers exclude each other");
@@ -266,28 +265,30 @@ int size_read_config(const struct size_options *o, const struct pkv_kv_model *mo
 {
     static const struct pkv_startup_log none = {.num_gpu_blocks = 0};
     const struct pkv_startup_log *l = log != NULL ? log : &none;
-    uint64_t batched = o->max_num_batched_tokens > 0 ? o->max_num_batched_tokens
-                       : l->max_num_batched_tokens > 0 ? l->max_num_batched_tokens
-                                                       : DEFAULT_BATCHED_TOKENS;
-    bool async = o->async_scheduling || l->async_scheduling;
+    struct pkv_kv_engine engine = {
+        .max_num_batched_tokens = o->max_num_batched_tokens > 0 ? o->max_num_batched_tokens
+                                  : l->max_num_batched_tokens > 0 ? l->max_num_batched_tokens
+                                                                  : DEFAULT_BATCHED_TOKENS,
+        .async_scheduling = o->async_scheduling || l->async_scheduling,
+        .prefix_cache = !o->no_prefix_cache && !l->prefix_cache_off,
+        .num_speculative_tokens = pick(o->speculative_tokens, l->num_speculative_tokens, 0),
+    };
     memset(out, 0, sizeof *out);
     if (check_number("--tp", o->tp, err) < 0 || check_number("--dcp", o->dcp, err) < 0 ||
         check_number("--block-size", o->block_size, err) < 0 ||
         check_number("--draft-layers", o->draft_layers, err) < 0 ||
         check_number("--speculative-tokens", o->speculative_tokens, err) < 0 ||
         read_dtypes(o, model, log, out, err) < 0 || read_stages(o, model, log, out, err) < 0 ||
-        read_draft(o, model, out, err) < 0 ||
-        read_state_mode(o, !o->no_prefix_cache && !l->prefix_cache_off, out, err) < 0)
+        read_draft(o, model, &engine, err) < 0)
         return -1;
-    if (batched > MAX_LENGTH)
+    if (engine.max_num_batched_tokens > MAX_LENGTH)
         return pkv_fail_at(err, "--max-num-batched-tokens", 0, 0, "is out of range");
+    pkv_kv_config_engine(out, &engine);
     out->tp = pick(o->tp, l->tp, 1);
     out->dcp = pick(o->dcp, l->dcp, 1);
     out->block_size = pick(o->block_size, l->block_size, l->is_sglang ? 1 : 16);
-    out->num_speculative_tokens = pick(o->speculative_tokens, l->num_speculative_tokens, 0);
     out->no_windows = o->no_hybrid_manager;
-    out->in_flight_tokens = async ? 2 * batched : batched;
-    return 0;
+    return read_state_mode(o, out, err);
 }
 
 /* ---- a log ---- */

@@ -52,6 +52,7 @@ struct pkv_scenario {
     char *kv_model;                    /* owned; a known name or a path; NULL = none */
     unsigned kv_dtype;                 /* 0 = that of the weights, else an enum pkv_kv_dtype + 1 */
     uint32_t kv_tp, kv_pp, kv_num_stages;   /* the last: stages whose layers are given, 0 = none */
+    uint32_t kv_draft_layers;
     struct pkv_scenario_kv *kv;        /* owned; NULL = neither a model nor a budget */
     bool is_trace;                     /* traffic: a trace, or synthetic */
     char *trace;                       /* owned; path as to be opened */

@@ -179,6 +179,15 @@ struct pkv_kv_config {
     uint64_t in_flight_tokens;       /* scheduled and not yet out of a window: batched tokens, twice that
                                         with asynchronous scheduling */
 };
+/* How an engine runs the model, as far as blocks hang on it. */
+struct pkv_kv_engine {
+    uint64_t max_num_batched_tokens;   /* 0 = unlimited */
+    bool async_scheduling, prefix_cache;
+    uint32_t num_draft_layers, num_speculative_tokens;
+};
+/* Draft layers and tokens, the state mode and what is in flight, as they follow from it: one batch, two
+ * with asynchronous scheduling. */
+void pkv_kv_config_engine(struct pkv_kv_config *config, const struct pkv_kv_engine *engine);
 /* Cut layers into stages. 0, or -1 when there are more stages than layers. */
 int pkv_kv_split(enum pkv_kv_split split, uint32_t num_layers, uint32_t num_stages,
                  uint32_t *out_layers, struct pkv_err *err);

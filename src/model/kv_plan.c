@@ -33,6 +33,19 @@ int pkv_kv_split(enum pkv_kv_split split, uint32_t num_layers, uint32_t num_stag
     return 0;
 }
 
+void pkv_kv_config_engine(struct pkv_kv_config *config, const struct pkv_kv_engine *engine)
+{
+    uint64_t batched = engine->max_num_batched_tokens;
+
+    config->num_draft_layers = engine->num_draft_layers;
+    config->num_speculative_tokens = engine->num_speculative_tokens;
+    config->state_mode = engine->prefix_cache ? PKV_KV_STATE_ALIGN : PKV_KV_STATE_NONE;
+    if (batched == 0 || (engine->async_scheduling && batched > UINT64_MAX / 2))
+        config->in_flight_tokens = UINT64_MAX;
+    else
+        config->in_flight_tokens = engine->async_scheduling ? 2 * batched : batched;
+}
+
 /* What is made of the types: layers of each, and which are one for the block tables. */
 struct deal {
     const struct pkv_kv_model *model;

@@ -49,6 +49,10 @@ void page_kv(struct page *p, const struct pkv_scenario *s)
         pkv_text_fmt(&t, ", TP %u", kv->plan.config.tp);
     if (kv->plan.num_stages > 1)
         pkv_text_fmt(&t, ", PP %u", kv->plan.num_stages);
+    if (kv->plan.config.num_draft_layers > 0) {
+        pkv_text_add(&t, ", ");
+        add_counted(&t, kv->plan.config.num_draft_layers, "draft layer");
+    }
     pkv_text_add(&t, ": ");
     add_bytes(&t, kv->plan.position_bytes);
     pkv_text_add(&t, kv->plan.config.tp > 1 ? " a position on one TP rank" : " a position");

@@ -129,6 +129,8 @@ enum key_kind {
     X(PP, "kv.pp", .kind = KIND_U32, FIELD(kv_pp), RANGE(1, PKV_KV_MAX_STAGES),                 \
       .standard = "1", UNDER(MODEL, GIVEN))                                                     \
     X(PP_LAYERS, "kv.pp_layers", .kind = KIND_STAGES, FIELD(kv_num_stages), UNDER(MODEL, GIVEN))\
+    X(DRAFT_LAYERS, "kv.draft_layers", .kind = KIND_U32, FIELD(kv_draft_layers),                \
+      RANGE(0, PKV_KV_MAX_STAGES), UNDER(MODEL, GIVEN))                                         \
     X(PREFIX_CACHE, "kv.prefix_cache", .kind = KIND_BOOL, FIELD(sched.prefix_cache),            \
       .standard = "true")                                                                       \
     X(GROUPS, "kv.groups", .kind = KIND_GROUPS, FIELD(sched.num_groups))                        \

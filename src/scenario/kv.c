@@ -115,7 +115,7 @@ static int fail_at(const struct given *said, const struct pkv_err *why, struct p
 /* Which key an error about ranks is told at: of those given the one said last, TP first. */
 static const struct given *told_at(const struct loader *l)
 {
-    static const enum key_id ids[] = { KEY_TP, KEY_DTYPE, KEY_PP_LAYERS, KEY_PP };
+    static const enum key_id ids[] = { KEY_TP, KEY_DTYPE, KEY_PP_LAYERS, KEY_PP, KEY_DRAFT_LAYERS };
     const struct given *found = &l->given[KEY_MODEL];
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
@@ -155,20 +155,47 @@ static int split(struct pkv_scenario *s, struct pkv_kv_config *out, struct pkv_e
     return 0;
 }
 
+/* EAGLE's head, or the model's own layers for it, are in the cache beside the model's; whose layers a
+ * draft model has is for kv.draft_layers to say. */
+static void settle_drafts(struct loader *l)
+{
+    struct pkv_scenario *s = l->scenario;
+    uint32_t own = s->kv->model.num_mtp_layers;
+
+    if (l->given[KEY_DRAFT_LAYERS].source == KEY_NONE)
+        s->kv_draft_layers = s->sched.speculation.method != PKV_SPECULATION_EAGLE ? 0 : own > 0 ? own : 1;
+}
+
+static struct pkv_kv_engine engine_of(const struct pkv_scenario *s)
+{
+    const struct pkv_sched_config *c = &s->sched;
+
+    return (struct pkv_kv_engine){
+        .max_num_batched_tokens = c->max_num_batched_tokens,
+        .async_scheduling = c->async_scheduling,
+        .prefix_cache = c->prefix_cache,
+        .num_draft_layers = s->kv_draft_layers,
+        .num_speculative_tokens =
+            c->speculation.method == PKV_SPECULATION_NONE ? 0 : c->speculation.num_tokens,
+    };
+}
+
 static int plan(struct loader *l, struct pkv_err *err)
 {
     struct pkv_scenario *s = l->scenario;
     struct pkv_scenario_kv *kv = s->kv;
     struct pkv_kv_config config = { .dtype = kv->model.dtype, .fp32_state = kv->model.fp32_state };
+    struct pkv_kv_engine engine;
     struct pkv_err why = {0};
 
+    settle_drafts(l);
+    engine = engine_of(s);
+    pkv_kv_config_engine(&config, &engine);
     if (s->kv_dtype > 0)
         config.dtype = (enum pkv_kv_dtype)(s->kv_dtype - 1);
     config.block_size = s->sched.groups[0].block_size;
     config.tp = s->kv_tp;
     config.dcp = 1;
-    config.state_mode = s->sched.prefix_cache ? PKV_KV_STATE_ALIGN : PKV_KV_STATE_NONE;
-    config.in_flight_tokens = s->sched.max_num_batched_tokens;
     if (split(s, &config, &why) < 0)
         return fail_at(stages_said(l), &why, err);
     if (pkv_kv_plan_make(&kv->model, &config, &kv->plan, &why) < 0)
