@@ -123,6 +123,21 @@ class Figures(SizeCase):
         self.assertEqual(got["lengths"][0]["payload_bytes"], 2 * half * 8192)
         self.assertEqual(len(got["groups"]), 1)
 
+    def test_window_of_all_layers(self):
+        """Phi-3-mini 4k, by name and by its config: all 32 layers keep 2,047 positions."""
+        self.config({"model_type": "phi3", "num_hidden_layers": 32, "num_attention_heads": 32,
+                     "num_key_value_heads": 32, "hidden_size": 3072, "sliding_window": 2047,
+                     "max_position_embeddings": 4096, "torch_dtype": "bfloat16"})
+        for model in ("phi-3-mini-4k", "config.json"):
+            got = self.size(model, "--lengths", "2000,4096")
+            self.assertEqual((got["position_bytes"], got["growing_position_bytes"]), (393216, 0))
+            self.assertEqual([row["payload_bytes"] for row in got["lengths"]],
+                             [2000 * 393216, 2047 * 393216])
+            got = self.size(model, "--lengths", "4096", "--no-hybrid-manager")
+            self.assertEqual((got["growing_position_bytes"], got["lengths"][0]["payload_bytes"]),
+                             (393216, 3 * GIB // 2))
+        self.assertIn("a window of 2,047 positions", self.size("phi-3-mini-4k")["note"])
+
     def test_window_blocks(self):
         """Full: 2048. Each of five groups of windows: (1,023 + 2 x 2,496) / 16, and one more."""
         got = self.size("gemma-4-26b-a4b", "--lengths", "65536", "--max-num-batched-tokens", "2496",
@@ -453,6 +468,118 @@ class Configs(SizeCase):
         self.wrong("config.json", says="is_encoder_decoder.*otter")
         self.config({**LLAMA_70B, "model_type": "otter", "is_encoder_decoder": False})
         self.size("config.json")
+
+    # Each with the class of models that has it.
+    TELLING = (
+        ("attn_config", {"kv_n_heads": 8}), ("block_configs", [{"attention": {"no_op": True}}] * 80),
+        ("full_attn_idxs", [2, 5, 8]), ("conv_L_cache", 3), ("use_cla", True), ("cla_share_factor", 2),
+        ("num_key_value_heads_per_layer", [8] * 80), ("cross_attention_layers", [3, 8]),
+        ("num_attention_groups", 1), ("num_query_groups", 8), ("attention_types", [[["global"], 12]]),
+        ("window_size", 256), ("attention_window_size", 2048), ("swa_num_key_value_heads", 8),
+        ("global_attn_every_n_layers", 3), ("ssm_cfg", {"d_state": 16}), ("state_size", 16),
+        ("mamba_d_state", 16), ("time_step_rank", 160), ("lru_width", 2560), ("block_types", ["recurrent"]),
+        ("layers_block_type", ["mamba"] * 80), ("linear_attn_config", {"kda_layers": [1]}),
+        ("linear_num_value_heads", 32), ("full_attention_interval", 4), ("attn_layer_period", 8),
+        ("attn_layer_indices", [9]), ("hybrid_override_pattern", "M*"), ("attn_type_list", [1] * 80),
+        ("hybrid_layer_ids", [6]), ("num_kv_shared_layers", 4), ("num_global_key_value_heads", 2),
+        ("attention_chunk_size", 8192), ("encoder_layers", 12), ("qk_rope_head_dim", 64),
+        ("index_head_dim", 128), ("kv_share_layers", [4]), ("sparse_attention_config", {"block": 64}),
+        ("compress_ratios", [4] * 80),
+    )
+
+    def test_telling_keys(self):
+        """A key that plain attention has no use for refuses an unknown type, named at its place."""
+        for key, value in self.TELLING:
+            with self.subTest(key):
+                self.write("config.json", "{\n" + f'"{key}": {json.dumps(value)},\n' +
+                           json.dumps({**LLAMA_70B, "model_type": "otter"})[1:])
+                self.wrong("config.json", says=rf"^config\.json:2:1: {key}: model_type 'otter' is not known")
+                for off in (None, type(value)()) if key != "num_global_key_value_heads" else (None,):
+                    self.config({**LLAMA_70B, "model_type": "otter", key: off})
+                    self.assertEqual(self.size("config.json")["position_bytes"], 327680)
+        for more in ({"use_cla": False, "cla_share_factor": 2}, {"max_window_layers": 28},
+                     {"use_sliding_window": False, "sliding_window": 4096},
+                     {"vision_config": {"window_size": 112}, "image_encoder": "vit"}):
+            text = {**LLAMA_70B, "model_type": "otter"}
+            self.config({**more, "text_config": text} if "vision_config" in more else {**text, **more})
+            self.assertEqual(self.size("config.json")["position_bytes"], 327680)
+
+    def test_unknown_heads(self):
+        """How many KV heads an unknown class has without the key is not known either."""
+        otter = {**without(LLAMA_70B, "num_key_value_heads"), "model_type": "otter"}
+        self.config(otter)
+        self.wrong("config.json", says=r"^config\.json:1:1: num_key_value_heads is missing")
+        self.config(without(otter, "model_type"))
+        self.wrong("config.json", says=r"num_key_value_heads is missing")
+        for keys, heads in (({"multi_query": True}, 1), ({"n_kv_heads": 8}, 8), ({"num_kv_heads": 4}, 4)):
+            self.config({**otter, **keys})
+            self.assertEqual(self.size("config.json")["position_bytes"], 80 * heads * 512)
+        self.config(without(LLAMA_70B, "model_type"))
+        self.assertIn("no model_type: taken as plain attention", self.size("config.json")["note"])
+
+    def test_unknown_latent(self):
+        self.config({**LATENT, "model_type": "otter"})
+        got = self.size("config.json")
+        self.assertEqual(got["position_bytes"], 61 * 576 * 2)
+        self.assertIn("'otter' is not known: taken as a latent cache (MLA)", got["note"])
+        self.assertNotIn("plain attention", got["note"])
+
+    def test_nested_heads(self):
+        """DBRX, and MPT, whose heads are as many as those of the query unless it says so."""
+        dbrx = {"model_type": "dbrx", "n_layers": 40, "n_heads": 48, "d_model": 6144,
+                "max_seq_len": 32768, "attn_config": {"kv_n_heads": 8}, "torch_dtype": "bfloat16"}
+        got = self.check(dbrx, 40 * 8 * 128 * 2 * 2)
+        self.assertEqual((got["max_model_len_tokens"], got.get("note", "")), (32768, ""))
+        self.config({**dbrx, "attn_config": {"clip_qkv": 8}})
+        self.wrong("config.json", says=r"attn_config\.kv_n_heads is missing")
+        self.config({**dbrx, "attn_config": {"kv_n_heads": 7}})
+        self.wrong("config.json", says=r"kv_n_heads: 7 does not divide")
+        mpt = {**dbrx, "model_type": "mpt", "n_layers": 32, "n_heads": 32, "d_model": 4096}
+        self.check({**mpt, "attn_config": {"attn_type": "multihead_attention"}}, 32 * 32 * 512)
+        self.check(without(mpt, "attn_config"), 32 * 32 * 512)
+        self.check(mpt, 32 * 8 * 512)
+        self.config({**mpt, "attn_config": {"attn_type": "multiquery_attention"}})
+        self.wrong("config.json", says=r"attn_config\.kv_n_heads is missing")
+
+    def test_latent_switched_off(self):
+        """A DeepSeek of 12 layers, 10 heads of 128 and no latent vector is plain attention."""
+        plain = {"model_type": "deepseek_v2", "num_hidden_layers": 12, "num_attention_heads": 10,
+                 "num_key_value_heads": 10, "hidden_size": 1280, "kv_lora_rank": None,
+                 "qk_rope_head_dim": 0, "qk_nope_head_dim": 0, "v_head_dim": 0, "use_mla": False,
+                 "torch_dtype": "bfloat16"}
+        self.check(plain, 12 * 10 * 128 * 2 * 2)
+        self.check({"model_type": "deepseek_vl_v2", "language_config": plain}, 12 * 10 * 128 * 2 * 2)
+        self.config({**LATENT, "use_mla": False})
+        self.wrong("config.json", says=r"^config\.json:1:\d+: use_mla: false, and kv_lora_rank says")
+        self.config({**without(LATENT, "kv_lora_rank"), "use_mla": False})
+        self.wrong("config.json", says="use_mla: false, and qk_rope_head_dim says")
+        self.config(without(plain, "use_mla"))
+        self.wrong("config.json", says="kv_lora_rank is missing")
+
+    def test_dtypes(self):
+        for value in (5, True, [], {}):
+            self.config({**LLAMA_70B, "torch_dtype": value})
+            self.wrong("config.json", says=r"^config\.json:1:\d+: torch_dtype: a name in quotes")
+        for config, note in (({**LLAMA_70B, "torch_dtype": "int4"}, "torch_dtype 'int4' is not known: taken"),
+                             (without(LLAMA_70B, "torch_dtype"), "it says no dtype: taken as bf16")):
+            self.config(config)
+            self.assertIn(note, self.size("config.json")["note"])
+
+    def test_odd_values(self):
+        self.config({**QWEN_NEXT, "model_type": "nemotron_h", "num_hidden_layers": 2,
+                     "hybrid_override_pattern": "*\0"})
+        self.wrong("config.json", says="hybrid_override_pattern: character 2 is none of")
+        for value in (5, ["llama"], {}, True):
+            self.config({**LLAMA_70B, "model_type": value})
+            self.wrong("config.json", says=r"^config\.json:1:\d+: model_type: a name in quotes")
+        for value in ("1e21", "1000000000000000019884624838656", "1e+30", "1.0e30", "4294967296"):
+            for more, length in (({}, 131072), ({"max_position_embeddings": None}, None)):
+                self.write("config.json", json.dumps({**LLAMA_70B, **more})[:-1] +
+                           f', "model_max_length": {value}}}')
+                self.assertEqual(self.size("config.json").get("max_model_len_tokens"), length)
+        for value in ("1.5", '"long"', "-1", "0", "1e3", "[]"):
+            self.write("config.json", json.dumps(LLAMA_70B)[:-1] + f', "model_max_length": {value}}}')
+            self.wrong("config.json", says="model_max_length")
 
     def check(self, keys, position, growing=None, **more):
         self.config(keys)
@@ -851,7 +978,7 @@ class Scenarios(SizeCase):
     def test_same_as_size(self):
         """Any model on any ranks: blocks, bytes of a block and what is refused are those of `size`."""
         draw, seen, refused = random.Random(27), 0, 0
-        for model in json.loads(self.done("models", "--json").stdout) * 3:
+        for model in json.loads(self.done("models", "--json").stdout) * 2:
             flags, text = self.draw(draw, model["name"])
             self.write("s.yaml", text + "traffic: {requests: 1, prompt_tokens: 5, output_tokens: 2}\n")
             with self.subTest(" ".join(flags)):

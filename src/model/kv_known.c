@@ -97,6 +97,8 @@ static void make(const struct kv_row *row, struct pkv_kv_model *out)
     out->dtype = row->dtype;
     out->fp32_state = row->fp32_state;
     out->num_params = row->params;
+    if (row->note)
+        snprintf(out->note, sizeof(out->note), "%s", row->note);
     if (!row->info.verified)
         snprintf(out->note, sizeof(out->note), "a part of this model's sizes is recalled or inferred: "
                  "%.150s", row->info.source);

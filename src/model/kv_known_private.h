@@ -23,6 +23,7 @@ struct kv_row {
     uint32_t mtp;
     enum pkv_kv_dtype dtype;
     uint64_t params;
+    const char *note;            /* what to know of its sizes, or NULL */
 };
 extern const struct kv_row kv_rows[];
 extern const size_t kv_num_rows;

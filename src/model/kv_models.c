@@ -109,7 +109,9 @@ const struct kv_row kv_rows[] = {
     {{"Kimi K2", "moonshotai/Kimi-K2-Instruct", KVC "; " AIC, true},
      .layers = 61, .heads = 64, .latent = 512, .rope = 64, .max_len = 131072},
     {{"Phi-3-mini 4k", "microsoft/Phi-3-mini-4k-instruct", MLC, true},
-     .layers = 32, .heads = 32, .kv_heads = 32, .dim = 96, .max_len = 4096},
+     .layers = 32, .heads = 32, .kv_heads = 32, .dim = 96, .max_len = 4096, .window = 2047,
+     .note = "its config has a window of 2,047 positions in every layer, which published tables leave "
+             "out; without it (--no-hybrid-manager) a sequence keeps all its positions"},
     {{"Phi-4 14B", "microsoft/phi-4", CFG, true},
      .layers = 40, .heads = 40, .kv_heads = 10, .dim = 128, .max_len = 16384},
     {{"Command R+", "CohereLabs/c4ai-command-r-plus", KVC, true},

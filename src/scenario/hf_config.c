@@ -9,6 +9,7 @@
  * Quantised weights do not change the cache, so quantization_config is not looked at.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,8 @@ static const struct hf_family families[] = {
     { "qwen2_moe",       HF_FROM_LAYER,  0, N, N, 0, false, false },
     { "qwen2_vl_text",   HF_FROM_LAYER,  0, N, N, 0, false, false },
     { "qwen2_5_vl_text", HF_FROM_LAYER,  0, N, N, 0, false, false },
+    { "qwen2_vl",        HF_FROM_LAYER,  0, N, N, 0, false, false },
+    { "qwen2_5_vl",      HF_FROM_LAYER,  0, N, N, 0, false, false },
     { "qwen3",           HF_FROM_LAYER,  0, N, N, N, false, false },
     { "qwen3_moe",       HF_FROM_LAYER,  0, N, N, N, false, false },
     { "qwen3_vl_text",   HF_PLAIN,       0, N, N, N, false, false },
@@ -53,6 +56,7 @@ static const struct hf_family families[] = {
     { "gpt_oss",         HF_PATTERN,     2, N, N, N, false, false },
     { "llama4",          HF_CHUNKED,     0, N, N, 0, false, false },
     { "llama4_text",     HF_CHUNKED,     0, N, N, 0, false, false },
+    { "deepseek",        HF_PLAIN,       0, N, N, 0, false, false },
     { "deepseek_v2",     HF_PLAIN,       0, N, 0, 0, false, true },
     { "deepseek_v3",     HF_PLAIN,       0, N, 0, 0, false, true },
     { "deepseek_v32",    HF_PLAIN,       0, N, 0, 0, false, true },
@@ -65,6 +69,17 @@ static const struct hf_family families[] = {
     { "gpt_bigcode",     HF_PLAIN,       0, N, 0, 0, false, false },
     { "gpt2",            HF_PLAIN,       0, N, 0, 0, false, false },
     { "gpt_neox",        HF_PLAIN,       0, N, 0, 0, false, false },
+    { "gptj",            HF_PLAIN,       0, N, 0, 0, false, false },
+    { "codegen",         HF_PLAIN,       0, N, 0, 0, false, false },
+    { "bloom",           HF_PLAIN,       0, N, 0, 0, false, false },
+    { "baichuan",        HF_PLAIN,       0, N, 0, 0, false, false },
+    { "mpt",             HF_PLAIN,       0, N, 0, 0, false, false },
+    { "dbrx",            HF_PLAIN,       0, N, N, 0, false, false },
+    { "olmo",            HF_PLAIN,       0, N, 0, 0, false, false },
+    { "olmo2",           HF_PLAIN,       0, N, 0, 0, false, false },
+    { "stablelm",        HF_PLAIN,       0, N, N, 0, false, false },
+    { "internlm2",       HF_PLAIN,       0, N, N, 0, false, false },
+    { "exaone",          HF_PLAIN,       0, N, N, 0, false, false },
     { "opt",             HF_PLAIN,       0, N, 0, 0, false, false },
     { "chatglm",         HF_PLAIN,       0, N, 0, 0, false, false },
     { "glm4_moe",        HF_PLAIN,       0, N, N, N, false, false },
@@ -80,7 +95,7 @@ static const struct hf_family families[] = {
     { "mimo_v2_flash",   HF_MIXED_HEADS, 0, N, N, N, false, false },
 };
 /* What is taken for a type that is not known. */
-static const struct hf_family plain = { "", HF_PLAIN, 0, N, 0, 0, false, false };
+static const struct hf_family plain = { "", HF_PLAIN, 0, N, N, 0, false, false };
 #undef N
 
 const struct node *hf_get(const struct hf *hf, const char *name)
@@ -181,7 +196,9 @@ static int find_text(struct hf *hf, struct pkv_err *err)
         }
     }
     type = hf_get(hf, "model_type");
-    hf->type = type && type->kind == NODE_SCALAR ? type->text : "";
+    if (type && (type->kind != NODE_SCALAR || !type->quoted))
+        return node_fail(type, err, "model_type: a name in quotes belongs here");
+    hf->type = type ? type->text : "";
     hf->family = &plain;
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
         if (strcmp(families[i].type, hf->type) == 0) {
@@ -195,7 +212,8 @@ static int find_text(struct hf *hf, struct pkv_err *err)
 static int check_flags(const struct hf *hf, struct pkv_err *err)
 {
     static const char *const flags[] = { "use_sliding_window", "multi_query",
-                                         "new_decoder_architecture", "multi_query_attention" };
+                                         "new_decoder_architecture", "multi_query_attention",
+                                         "use_mla", "use_cla" };
 
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
         const struct node *node = hf_get(hf, flags[i]);
@@ -205,163 +223,6 @@ static int check_flags(const struct hf *hf, struct pkv_err *err)
             return node_fail(node, err, "%s: true or false belongs here", flags[i]);
     }
     return 0;
-}
-
-/* A type that is not known must not have what plain attention has no use for. */
-static int check_unknown(const struct hf *hf, struct pkv_err *err)
-{
-    static const char *const telling[] = {
-        "full_attention_interval", "attn_layer_period", "attn_layer_indices", "mamba_d_state",
-        "hybrid_override_pattern", "attn_type_list", "layers_block_type", "ssm_state_size",
-        "linear_num_value_heads", "attention_chunk_size", "hybrid_layer_pattern", "state_size",
-        "num_kv_shared_layers", "num_global_key_value_heads", "linear_attn_config",
-        "hybrid_layer_ids", "block_types", "is_encoder_decoder",
-    };
-
-    if (hf->is_known)
-        return 0;
-    for (size_t i = 0; i < sizeof(telling) / sizeof(*telling); i++) {
-        const struct node *node = hf_get(hf, telling[i]);
-
-        if (node && !(node->kind == NODE_SCALAR &&
-                      (strcmp(node->text, "0") == 0 || strcmp(node->text, "false") == 0)))
-            return node_fail_key(node, err, "%s: model_type '%.40s' is not known, and this key says "
-                                 "that it is not plain attention", telling[i], hf->type);
-    }
-    if (hf_get(hf, "sliding_window") && hf_flag(hf, "use_sliding_window", true) &&
-        !hf_get(hf, "layer_types") && !hf_get(hf, "sliding_window_pattern"))
-        return hf_missing(hf, "layer_types", "there is a sliding_window, and the model_type is not "
-                          "known, so it does not say which layers have it", err);
-    return 0;
-}
-
-static int read_heads(struct hf *hf, struct pkv_err *err)
-{
-    static const char *const layers[] = { "num_hidden_layers", "n_layer", "num_layers", "n_layers",
-                                          NULL };
-    static const char *const heads[] = { "num_attention_heads", "n_head", "n_heads", "num_heads",
-                                         NULL };
-    static const char *const hidden[] = { "hidden_size", "n_embd", "d_model", NULL };
-
-    if (hf_need(hf, layers, PKV_KV_MAX_LAYERS, &hf->num_layers, err) < 0)
-        return -1;
-    hf->num_heads = hf->family->heads;
-    if ((hf_find(hf, heads) || hf->num_heads == HF_NEEDED) &&
-        hf_need(hf, heads, 65536, &hf->num_heads, err) < 0)
-        return -1;
-    return hf_find(hf, hidden) ? hf_need(hf, hidden, MAX_DIM * 64, &hf->hidden_size, err) : 0;
-}
-
-static bool is_falcon(const struct hf *hf)
-{
-    return strcmp(hf->type, "falcon") == 0 || strncmp(hf->type, "RefinedWeb", 10) == 0;
-}
-
-/* Classes that know of no KV heads but one for each head of the query. */
-static bool is_multi_head(const struct hf *hf)
-{
-    static const char *const types[] = { "gpt2", "gpt_neox", "opt", "qwen" };
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-        if (strcmp(hf->type, types[i]) == 0)
-            return true;
-    return false;
-}
-
-static int check_evenly(const struct hf *hf, const struct node *node, uint32_t num_kv_heads,
-                        struct pkv_err *err)
-{
-    if (hf->num_heads % num_kv_heads != 0)
-        return node_fail(node, err, "%s: %u does not divide num_attention_heads, which is %u",
-                         node->key, num_kv_heads, hf->num_heads);
-    return 0;
-}
-
-static int read_kv_heads(struct hf *hf, struct pkv_err *err)
-{
-    static const char *const names[] = { "num_key_value_heads", "num_kv_heads", "n_head_kv",
-                                         NULL };
-    const struct node *groups = hf_get(hf, "multi_query_group_num");
-
-    hf->num_kv_heads = hf->family->kv_heads == 0 ? hf->num_heads : hf->family->kv_heads;
-    if (groups && hf_flag(hf, "multi_query_attention", true))
-        return hf_count(groups, 1, MAX_DIM, &hf->num_kv_heads, err) < 0
-                   ? -1 : check_evenly(hf, groups, hf->num_kv_heads, err);
-    if (!hf_flag(hf, "new_decoder_architecture", false) &&
-        hf_flag(hf, "multi_query", is_falcon(hf) || strcmp(hf->type, "gpt_bigcode") == 0)) {
-        hf->num_kv_heads = 1;
-        return 0;
-    }
-    if (!hf_find(hf, names) && hf->family->kv_heads != HF_NEEDED) {
-        hf->kv_heads_assumed = !is_multi_head(hf);
-        return 0;
-    }
-    if (hf_need(hf, names, MAX_DIM, &hf->num_kv_heads, err) < 0)
-        return -1;
-    return check_evenly(hf, hf_find(hf, names), hf->num_kv_heads, err);
-}
-
-static int read_head_dim(struct hf *hf, struct pkv_err *err)
-{
-    static const char *const names[] = { "head_dim", "kv_channels", "attention_head_dim", NULL };
-    const struct node *v = hf_get(hf, "v_head_dim");
-
-    hf->head_dim_k = hf->family->head_dim;
-    if (hf_find(hf, names) || hf->head_dim_k == HF_NEEDED) {
-        if (hf_need(hf, names, MAX_DIM, &hf->head_dim_k, err) < 0)
-            return -1;
-    } else if (hf->head_dim_k == 0) {
-        if (hf->hidden_size == 0)
-            return hf_missing(hf, "head_dim", "and there is no hidden_size to take it from", err);
-        if (hf->hidden_size % hf->num_heads != 0)
-            return hf_missing(hf, "head_dim", "hidden_size is no multiple of num_attention_heads",
-                              err);
-        hf->head_dim_k = hf->hidden_size / hf->num_heads;
-    }
-    hf->head_dim_v = hf->head_dim_k;
-    return v ? hf_count(v, 1, MAX_DIM, &hf->head_dim_v, err) : 0;
-}
-
-/* Which layers of a sparse latent cache have an indexer, and so its keys, of their own. */
-static int read_indexers(struct hf *hf, uint32_t index_dim, struct pkv_err *err)
-{
-    const struct node *list = hf_get(hf, "indexer_types"), *every = hf_get(hf, "index_topk_freq");
-    uint32_t layer = 0, interval = 1;
-
-    if (!list && every && hf_count(every, 1, PKV_KV_MAX_LAYERS, &interval, err) < 0)
-        return -1;
-    if (!list && (interval > 1 || hf_get(hf, "index_topk_pattern")))
-        return hf_missing(hf, "indexer_types", interval > 1 ? "index_topk_freq says that not every layer has "
-                          "an indexer" : "index_topk_pattern says that not every layer has an indexer", err);
-    if (!list)
-        return 0;
-    if (index_dim == 0)
-        return hf_missing(hf, "index_head_dim", "there are indexer_types", err);
-    if (hf_want_list(hf, list, err) < 0)
-        return -1;
-    for (const struct node *item = list->children; item; item = item->next) {
-        const char *word = item->kind == NODE_SCALAR ? item->text : "";
-
-        if (strcmp(word, "full") != 0 && strcmp(word, "shared") != 0)
-            return node_fail(item, err, "indexer_types: '%.40s' is neither full nor shared", word);
-        hf->shares_index[layer++] = strcmp(word, "shared") == 0;
-    }
-    return 0;
-}
-
-/* Is it a latent cache? It has neither KV heads nor a head size. */
-static int read_latent(struct hf *hf, struct pkv_kv_type *out, struct pkv_err *err)
-{
-    const struct node *index = hf_get(hf, "index_head_dim");
-
-    if (!hf_get(hf, "kv_lora_rank") && !hf->family->is_latent)
-        return 0;
-    out->kind = PKV_KV_LATENT;
-    if (hf_need_one(hf, "kv_lora_rank", MAX_DIM, &out->latent_dim, err) < 0 ||
-        hf_need_one(hf, "qk_rope_head_dim", MAX_DIM, &out->rope_dim, err) < 0 ||
-        (index && hf_count(index, 1, MAX_DIM, &out->index_dim, err) < 0))
-        return -1;
-    return read_indexers(hf, out->index_dim, err);
 }
 
 /* Full layers may have heads of their own, and so may sliding ones. */
@@ -379,7 +240,7 @@ static int own_heads(const struct hf *hf, enum hf_role role, struct pkv_kv_type 
         const struct node *node = hf_get(hf, names[i]);
 
         if (node && (hf_count(node, 1, MAX_DIM, fields[i], err) < 0 ||
-                     (i == 0 && check_evenly(hf, node, *fields[i], err) < 0)))
+                     (i == 0 && hf_check_evenly(hf, node, *fields[i], err) < 0)))
             return -1;
     }
     return 0;
@@ -414,7 +275,7 @@ static int add_layers(struct hf *hf, struct pkv_kv_model *out, struct pkv_err *e
 {
     struct pkv_kv_type latent = { .kind = PKV_KV_FULL }, type;
 
-    if (read_latent(hf, &latent, err) < 0)
+    if (hf_read_latent(hf, &latent, err) < 0)
         return -1;
     out->num_layers = hf->num_layers;
     for (uint32_t i = 0; i < hf->num_layers; i++) {
@@ -453,41 +314,78 @@ static void note_kv_heads(const struct hf *hf, struct pkv_kv_model *out)
     add_note(out, said);
 }
 
-/* An unknown word for a type is not an error: it may be any of the engine's, and --kv-dtype says it. */
-static void read_dtypes(const struct hf *hf, struct pkv_kv_model *out)
+/* A word for a type that is not known is no error: it may be any of the engine's, and --kv-dtype says
+ * which the cache has. */
+static int read_dtypes(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
 {
     static const char *const names[] = { "torch_dtype", "dtype", NULL };
     static const char *const states[] = { "mamba_ssm_dtype", "mamba_ssm_cache_dtype", NULL };
     const struct node *dtype = hf_find(hf, names), *state = hf_find(hf, states);
     enum pkv_kv_dtype found = PKV_KV_BF16;
-    const char *said = "";
+    char said[96] = "";
 
-    if (!dtype || dtype->kind != NODE_SCALAR || !pkv_kv_dtype_find(dtype->text, &found))
-        said = "it says no dtype: taken as bf16";
+    if (dtype && (dtype->kind != NODE_SCALAR || !dtype->quoted))
+        return node_fail(dtype, err, "%s: a name in quotes, like \"bfloat16\", belongs here", dtype->key);
+    if (!dtype)
+        snprintf(said, sizeof(said), "it says no dtype: taken as bf16");
+    else if (!pkv_kv_dtype_find(dtype->text, &found))
+        snprintf(said, sizeof(said), "%s '%.30s' is not known: taken as bf16", dtype->key, dtype->text);
     else if (found == PKV_KV_FP32)
-        said = "fp32 weights: the engine's auto makes them 16 bits, and so the cache";
+        snprintf(said, sizeof(said), "fp32 weights: the engine's auto makes them 16 bits, and so the cache");
     out->dtype = found == PKV_KV_FP16 || found == PKV_KV_FP32 ? PKV_KV_FP16 : PKV_KV_BF16;
     if (*said)
         add_note(out, said);
     out->fp32_state = state && state->kind == NODE_SCALAR && strstr(state->text, "float32");
+    return 0;
+}
+
+/* Tokenizers have such a number, like 1e30, where they know no limit. */
+static bool is_no_limit(const struct node *node)
+{
+    const char *why, *exponent = node->kind == NODE_SCALAR ? strpbrk(node->text, "eE") : NULL;
+    uint64_t n;
+
+    if (node->kind != NODE_SCALAR || node->quoted || !strchr("123456789", node->text[0]))
+        return false;
+    if (exponent)
+        return strtol(exponent + 1, NULL, 10) >= 10;
+    return node->text[strspn(node->text, "0123456789")] == '\0' &&
+           pkv_parse_u64(node->text, node->length, MAX_LEN, &n, &why) < 0;
 }
 
 /* model_max_length stands above the length of the positions (Command R+). */
+static int read_length(const struct hf *hf, uint32_t *out, struct pkv_err *err)
+{
+    static const char *const names[] = { "max_position_embeddings", "n_positions",
+                                         "max_sequence_length", "max_seq_len", "seq_length", NULL };
+    const struct node *length = hf_get(hf, "model_max_length");
+
+    if (!length || is_no_limit(length))
+        length = hf_find(hf, names);
+    return length ? hf_count(length, 1, MAX_LEN, out, err) : 0;
+}
+
+static void note_type(const struct hf *hf, struct pkv_kv_model *out)
+{
+    const char *taken = hf->is_latent ? "a latent cache (MLA)" : "plain attention";
+
+    if (hf->type[0])
+        snprintf(out->note, sizeof(out->note), "model_type '%.60s' is not known: taken as %s", hf->type,
+                 taken);
+    else
+        snprintf(out->note, sizeof(out->note), "it says no model_type: taken as %s", taken);
+}
+
 static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
 {
-    static const char *const lengths[] = { "model_max_length", "max_position_embeddings",
-                                           "n_positions", "max_sequence_length", "max_seq_len",
-                                           "seq_length", NULL };
     static const char *const mtp[] = { "num_nextn_predict_layers", "mtp_num_hidden_layers", NULL };
-    const struct node *length = hf_find(hf, lengths), *draft = hf_find(hf, mtp);
+    const struct node *draft = hf_find(hf, mtp);
 
     if (!hf->is_known)
-        snprintf(out->note, sizeof(out->note), "model_type '%.60s' is not known: taken as plain "
-                 "attention", hf->type);
+        note_type(hf, out);
     note_kv_heads(hf, out);
-    read_dtypes(hf, out);
     out->num_attention_heads = hf->num_heads;
-    if (length && hf_count(length, 1, MAX_LEN, &out->max_model_len, err) < 0)
+    if (read_dtypes(hf, out, err) < 0 || read_length(hf, &out->max_model_len, err) < 0)
         return -1;
     return draft ? hf_count(draft, 0, 64, &out->num_mtp_layers, err) : 0;
 }
@@ -496,11 +394,10 @@ static int read_model(struct hf *hf, struct pkv_kv_model *out, struct pkv_err *e
 {
     struct pkv_err why;
 
-    if (find_text(hf, err) < 0 || check_flags(hf, err) < 0 || check_unknown(hf, err) < 0 ||
-        read_heads(hf, err) < 0)
+    if (find_text(hf, err) < 0 || check_flags(hf, err) < 0 || hf_settle_latent(hf, err) < 0 ||
+        (!hf->is_known && hf_check_unknown(hf, err) < 0) || hf_read_heads(hf, err) < 0)
         return -1;
-    if (!hf_get(hf, "kv_lora_rank") && !hf->family->is_latent &&
-        (read_kv_heads(hf, err) < 0 || read_head_dim(hf, err) < 0))
+    if (!hf->is_latent && (hf_read_kv_heads(hf, err) < 0 || hf_read_head_dim(hf, err) < 0))
         return -1;
     if (hf_read_layers(hf, err) < 0 || add_layers(hf, out, err) < 0 ||
         read_rest(hf, out, err) < 0)

@@ -42,17 +42,18 @@ static int read_types(struct hf *hf, const struct node *list, struct pkv_err *er
     return 0;
 }
 
+static const char *const pattern_names[] = { "sliding_window_pattern", "_sliding_window_pattern",
+                                                NULL };
+
 /* The pattern's class default is overridden by the key, which has two spellings. */
 static int read_pattern(struct hf *hf, struct pkv_err *err)
 {
-    static const char *const names[] = { "sliding_window_pattern", "_sliding_window_pattern",
-                                         NULL };
     uint32_t pattern = hf->family->pattern;
 
     if (!hf_get(hf, "sliding_window"))
         return hf_missing(hf, "sliding_window", "the layers of this type of model slide", err);
-    if ((hf_find(hf, names) || pattern == 0) &&
-        hf_need(hf, names, PKV_KV_MAX_LAYERS, &pattern, err) < 0)
+    if ((hf_find(hf, pattern_names) || pattern == 0) &&
+        hf_need(hf, pattern_names, PKV_KV_MAX_LAYERS, &pattern, err) < 0)
         return -1;
     for (uint32_t i = 0; i < hf->num_layers; i++)
         hf->roles[i] = (i + 1) % pattern != 0 ? HF_SLIDING : HF_FULL;
@@ -179,7 +180,7 @@ static int read_override(struct hf *hf, struct pkv_err *err)
     for (uint32_t i = 0; i < hf->num_layers; i++) {
         char c = node->text[i];
 
-        if (!strchr("M*-E", c))
+        if (c == '\0' || !strchr("M*-E", c))
             return node_fail(node, err, "hybrid_override_pattern: character %u is none of M, *, -, "
                              "E", i + 1);
         hf->roles[i] = c == 'M' ? HF_STATE : c == '*' ? HF_FULL : HF_NOTHING;
@@ -201,7 +202,8 @@ static int apply_rule(struct hf *hf, struct pkv_err *err)
     fill(hf, HF_FULL);
     switch (hf->family->rule) {
     case HF_PLAIN:
-        return hf_get(hf, "sliding_window_pattern") && window ? read_pattern(hf, err) : 0;
+        return hf_find(hf, pattern_names) && window && hf_flag(hf, "use_sliding_window", true)
+                   ? read_pattern(hf, err) : 0;
     case HF_ALL_SLIDE:
         if (window && hf_flag(hf, "use_sliding_window", true))
             fill(hf, HF_SLIDING);

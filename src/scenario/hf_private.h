@@ -33,7 +33,7 @@ struct hf_family {
     uint32_t kv_heads;       /* a default, HF_NEEDED, or 0 = as many as attention heads */
     uint32_t head_dim;       /* a default, HF_NEEDED, or 0 = hidden size / attention heads */
     bool last_is_full;       /* whatever the pattern says */
-    bool is_latent;          /* kv_lora_rank must be there */
+    bool is_latent;          /* kv_lora_rank must be there, unless use_mla is false */
 };
 
 enum hf_role { HF_FULL, HF_SLIDING, HF_CHUNK, HF_STATE, HF_NOTHING };
@@ -43,6 +43,7 @@ struct hf {
     const char *type;                    /* "" = not said */
     const struct hf_family *family;
     bool is_known;                       /* the family is that of its type */
+    bool is_latent;                      /* its cache is latent */
     uint32_t num_layers, num_heads, hidden_size;   /* hidden_size 0 = not said */
     uint32_t num_kv_heads, head_dim_k, head_dim_v;
     bool kv_heads_assumed;               /* neither said nor all that the class knows */
@@ -68,6 +69,18 @@ int hf_missing(const struct hf *hf, const char *name, const char *why, struct pk
 int hf_want_list(const struct hf *hf, const struct node *list, struct pkv_err *err);
 bool hf_flag(const struct hf *hf, const char *name, bool fallback);
 
+/* -1 when the type is not known and a key, named at its place, says that it is not plain attention. */
+int hf_check_unknown(const struct hf *hf, struct pkv_err *err);
+/* Layers, query heads and the hidden size; then is_latent; then, where it is not, KV heads and their
+ * size, or, where it is, the latent vector and which layers have an indexer. */
+int hf_read_heads(struct hf *hf, struct pkv_err *err);
+int hf_settle_latent(struct hf *hf, struct pkv_err *err);
+int hf_read_kv_heads(struct hf *hf, struct pkv_err *err);
+int hf_read_head_dim(struct hf *hf, struct pkv_err *err);
+int hf_read_latent(struct hf *hf, struct pkv_kv_type *out, struct pkv_err *err);
+/* KV heads that were read from this node have to divide the query heads. */
+int hf_check_evenly(const struct hf *hf, const struct node *node, uint32_t num_kv_heads,
+                    struct pkv_err *err);
 /* Roles and windows of all layers. */
 int hf_read_layers(struct hf *hf, struct pkv_err *err);
 /* The recurrent state of one layer. */
