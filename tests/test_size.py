@@ -484,7 +484,7 @@ class Configs(SizeCase):
         ("hybrid_layer_ids", [6]), ("num_kv_shared_layers", 4), ("num_global_key_value_heads", 2),
         ("attention_chunk_size", 8192), ("encoder_layers", 12), ("qk_rope_head_dim", 64),
         ("index_head_dim", 128), ("kv_share_layers", [4]), ("sparse_attention_config", {"block": 64}),
-        ("compress_ratios", [4] * 80),
+        ("compress_ratios", [4] * 80), ("layer_group_size", 5), ("use_short_conv", True), ("expand_k", 1),
     )
 
     def test_telling_keys(self):
@@ -609,6 +609,10 @@ class Configs(SizeCase):
     def test_windows(self):
         self.check({**MISTRAL, "sliding_window": None}, 131072)
         self.check(MISTRAL, 131072, 0)
+        # The engine gives the window to every layer of a class that does not deal it out.
+        self.check({**MISTRAL, "model_type": "llama"}, 131072, 0)
+        self.check({**MISTRAL, "model_type": "llama", "sliding_window_pattern": 4}, 131072, 8 * 4096)
+        self.check({**MISTRAL, "model_type": "llama", "use_sliding_window": False}, 131072)
         self.check({**MISTRAL, "sliding_window": [4096] * 8 + [None] * 24}, 131072, 24 * 4096)
         qwen = {**MISTRAL, "model_type": "qwen2", "sliding_window": 131072, "max_window_layers": 28}
         self.check({**qwen, "use_sliding_window": False}, 131072)
@@ -686,6 +690,8 @@ class Configs(SizeCase):
         self.check({"model_type": "minimax_m1", "num_hidden_layers": 16, "num_attention_heads": 64,
                     "num_key_value_heads": 8, "head_dim": 128, "attn_type_list": ([0] * 7 + [1]) * 2},
                    2 * 4096, state_sequence_bytes=14 * 64 * 128 * 128 * 2)
+        self.check({"model_type": "minimax_m2", "num_hidden_layers": 62, "num_attention_heads": 48,
+                    "num_key_value_heads": 8, "head_dim": 128, "attn_type_list": [1] * 62}, 62 * 4096)
         self.check({"model_type": "nemotron_h", "num_hidden_layers": 5, "hidden_size": 4096,
                     "num_attention_heads": 32, "num_key_value_heads": 8,
                     "hybrid_override_pattern": "M-M*-", "mamba_num_heads": 128, "mamba_head_dim": 64,

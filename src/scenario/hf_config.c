@@ -92,6 +92,7 @@ static const struct hf_family families[] = {
     { "minimax_m1",      HF_LIST,        0, N, N, N, false, false },
     { "minimax_text_01", HF_LIST,        0, N, N, N, false, false },
     { "minimax",         HF_LIST,        0, N, N, N, false, false },
+    { "minimax_m2",      HF_LIST,        0, N, N, N, false, false },
     { "mimo_v2_flash",   HF_MIXED_HEADS, 0, N, N, N, false, false },
 };
 /* What is taken for a type that is not known. */

@@ -42,7 +42,7 @@ static bool is_multi_head(const struct hf *hf)
 }
 
 int hf_check_evenly(const struct hf *hf, const struct node *node, uint32_t num_kv_heads,
-                        struct pkv_err *err)
+                    struct pkv_err *err)
 {
     if (hf->num_heads % num_kv_heads != 0)
         return node_fail(node, err, "%s: %u does not divide num_attention_heads, which is %u",

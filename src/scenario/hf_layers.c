@@ -202,8 +202,9 @@ static int apply_rule(struct hf *hf, struct pkv_err *err)
     fill(hf, HF_FULL);
     switch (hf->family->rule) {
     case HF_PLAIN:
-        return hf_find(hf, pattern_names) && window && hf_flag(hf, "use_sliding_window", true)
-                   ? read_pattern(hf, err) : 0;
+        if (window && hf_flag(hf, "use_sliding_window", true) && hf_find(hf, pattern_names))
+            return read_pattern(hf, err);
+        /* fall through */
     case HF_ALL_SLIDE:
         if (window && hf_flag(hf, "use_sliding_window", true))
             fill(hf, HF_SLIDING);

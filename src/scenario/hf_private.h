@@ -9,7 +9,7 @@
 
 /* How a class of models says which layers are of which kind, where there is no layer_types. */
 enum hf_rule {
-    HF_PLAIN,        /* full attention everywhere */
+    HF_PLAIN,        /* full attention, but for a sliding_window that somebody put there: as below */
     HF_ALL_SLIDE,    /* sliding_window, if there is one, holds for every layer */
     HF_FROM_LAYER,   /* with use_sliding_window, from layer max_window_layers on */
     HF_PATTERN,      /* every pattern-th layer is full, the others slide */

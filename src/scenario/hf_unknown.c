@@ -12,11 +12,11 @@
 /* Parts of such names. */
 static const char *const telling[] = {
     /* recurrent state */
-    "mamba", "ssm", "conv_", "recurrent", "rwkv", "rnn", "lru_", "d_state", "state_size", "state_dim",
+    "mamba", "ssm", "conv", "recurrent", "rwkv", "rnn", "lru_", "d_state", "state_size", "state_dim",
     "time_step", "delta_net", "deltanet", "gated_delta", "lightning", "kda_", "retention", "linear_att",
-    "linear_num", "linear_key", "linear_value", "linear_head",
+    "linear_num", "linear_key", "linear_value", "linear_head", "expand_",
     /* layers of several kinds */
-    "hybrid", "block_type", "blocks_type", "block_config", "layer_pattern", "override_pattern",
+    "hybrid", "block_type", "blocks_type", "block_config", "layer_pattern", "layer_group", "override_pattern",
     "attn_type_list", "attention_types", "attention_layers", "attn_layer", "attn_idx", "full_att",
     "sparse_att", "sparse_config", "moba", "nsa_", "compress",
     /* windows and chunks */
