@@ -650,11 +650,18 @@ class Configs(SizeCase):
         self.config(glm)
         packed = ("config.json", "--kv-dtype", "fp8_ds_mla")
         self.assertEqual(types.count("full"), 21)
-        self.assertEqual(self.size(*packed)["position_bytes"], 78 * 656 + 21 * 132)
-        got = self.size(*packed, "--mtp", "--tp", "4", "--dcp", "4", "--block-size", "64",
-                        "--kv-budget", "1810000000B", "--max-model-len", "131072")
-        self.assertEqual((got["position_bytes"], got["num_gpu_blocks"], got["tokens_old_rule"],
-                          got["max_concurrency_hundredths"]), (54728, 516, 132096, 101))
+        for model in ("config.json", "glm-5.2"):
+            got = self.size(model, *packed[1:])
+            self.assertEqual(got["position_bytes"], 78 * 656 + 21 * 132)
+            # 19, 20, 20 and 19 layers a stage.
+            stages = self.size(model, *packed[1:], "--pp", "4")["stages"]
+            self.assertEqual([s["position_bytes"] for s in stages], [
+                len(part) * 656 + 132 * len(full & set(part))
+                for part in (range(0, 19), range(19, 39), range(39, 59), range(59, 78))])
+            got = self.size(model, *packed[1:], "--mtp", "--tp", "4", "--dcp", "4", "--block-size", "64",
+                            "--kv-budget", "1810000000B", "--max-model-len", "131072")
+            self.assertEqual((got["position_bytes"], got["num_gpu_blocks"], got["tokens_old_rule"],
+                              got["max_concurrency_hundredths"]), (54728, 516, 132096, 101))
         self.config(without(glm, "index_topk_freq"))
         self.assertEqual(self.size(*packed)["position_bytes"], 78 * 656 + 21 * 132)
         for change, says in ((without(glm, "indexer_types"), "indexer_types is missing: index_topk_freq"),

@@ -51,11 +51,11 @@ extern "C" {
     X(PKV_KV_CHUNKED, "chunked")    /* those since the last multiple of `window` */       \
     X(PKV_KV_STATE, "state")        /* a recurrent state, however long the text */
 
-/* Blocks of state that a request holds in each group of state layers. */
+/* Blocks of state that a request holds in each group of state layers. In all three a block is as long
+ * as align needs it; that an engine rounds it up to a kernel's chunk for all is not followed. */
 #define PKV_KV_STATE_MODES(X)                                                             \
     X(PKV_KV_STATE_NONE, "none")    /* 1, and one for each speculative token */           \
-    X(PKV_KV_STATE_ALIGN, "align")  /* 2, and one for each: the state at the last whole */ \
-                                    /* block is kept for later prompts */                 \
+    X(PKV_KV_STATE_ALIGN, "align")  /* 2, and one for each speculative token */           \
     X(PKV_KV_STATE_ALL, "all")      /* one for every block of positions */
 
 /* Which stages get the layers that are left over when the number of stages does not divide. */

@@ -58,7 +58,14 @@ static enum role role_of(const struct kv_row *row, uint32_t layer)
     return ROLE_GLOBAL;
 }
 
-static struct pkv_kv_type type_of(const struct kv_row *row, enum role role)
+static bool has_indexer(const struct kv_row *row, uint32_t layer)
+{
+    if (row->index_dim == 0 || layer < row->index_first)
+        return row->index_dim > 0;
+    return (layer + 1 - row->index_first) % row->index_every == 0;
+}
+
+static struct pkv_kv_type type_of(const struct kv_row *row, uint32_t layer, enum role role)
 {
     struct pkv_kv_type type = { .kind = PKV_KV_FULL, .num_kv_heads = row->kv_heads,
                                 .head_dim_k = row->dim, .head_dim_v = row->dim };
@@ -67,7 +74,8 @@ static struct pkv_kv_type type_of(const struct kv_row *row, enum role role)
         return (struct pkv_kv_type){ .kind = PKV_KV_STATE, .state = row->state };
     if (row->latent > 0)
         return (struct pkv_kv_type){ .kind = PKV_KV_LATENT, .latent_dim = row->latent,
-                                     .rope_dim = row->rope };
+                                     .rope_dim = row->rope,
+                                     .index_dim = has_indexer(row, layer) ? row->index_dim : 0 };
     if (role == ROLE_WINDOW) {
         type.kind = row->chunked ? PKV_KV_CHUNKED : PKV_KV_SLIDING;
         type.window = row->window;
@@ -85,7 +93,7 @@ static void make(const struct kv_row *row, struct pkv_kv_model *out)
     out->num_layers = row->layers;
     for (uint32_t i = 0; i < row->layers; i++) {
         enum role role = role_of(row, i);
-        struct pkv_kv_type type = type_of(row, role);
+        struct pkv_kv_type type = type_of(row, i, role);
 
         out->layers[i] = role == ROLE_NOTHING
                              ? PKV_KV_NO_TYPE

@@ -15,6 +15,9 @@ struct kv_row {
     bool chunked;                /* the window is a chunk */
     uint32_t global_kv_heads, global_dim;    /* of layers without a window; 0 = as the others */
     uint32_t latent, rope;
+    uint32_t index_dim;          /* of a sparse indexer; in the first index_first layers, and of those
+                                    behind in every index_every-th, counted from the last of the first */
+    uint32_t index_first, index_every;
     uint32_t period, offset;     /* layer i attends when i % period == offset, others have a state */
     const char *plan;            /* or layer by layer: * attention, M state, - nothing */
     struct pkv_kv_state state;

@@ -183,6 +183,10 @@ const struct kv_row kv_rows[] = {
      .period = 4, .offset = 3, .state = GDN(16, 128, 32, 128, 4), .fp32_state = true},
     {{"GLM-4.6", "zai-org/GLM-4.6", "start-up log of two nodes, vLLM V1", false},
      .layers = 92, .heads = 96, .kv_heads = 8, .dim = 128, .max_len = 202752, .mtp = 1},
+    {{"GLM-5.2", "zai-org/GLM-5.2", "start-up log of vLLM on four nodes; its indexer_types in ROCm/ATOM "
+      "pull request 1260", false},
+     .layers = 78, .heads = 64, .latent = 512, .rope = 64, .index_dim = 128, .index_first = 3,
+     .index_every = 4, .max_len = 1048576, .mtp = 1},
     {{"Gemma 4 E2B", "google/gemma-4-E2B-it", "start-up log on a T4", false},
      .layers = 35, .heads = 8, .kv_heads = 1, .dim = 256, .global_kv_heads = 1, .global_dim = 512,
      .max_len = 131072, .window = 512, .pattern = 5, .shared = 20},
