@@ -461,7 +461,9 @@ class Configs(SizeCase):
         self.wrong("config.json", says="layer_types is missing")
         self.config({**LLAMA_70B, "model_type": "otter", "sliding_window": 4096,
                      "layer_types": ["sliding_attention", "full_attention"] * 40})
-        self.assertEqual(self.size("config.json")["growing_position_bytes"], 327680 // 2)
+        got = self.size("config.json")
+        self.assertEqual(got["growing_position_bytes"], 327680 // 2)
+        self.assertIn("'otter' is not known: taken as attention with the windows", got["note"])
         self.config({**LLAMA_70B, "model_type": "otter", "ssm_state_size": 128})
         self.wrong("config.json", says="ssm_state_size.*otter")
         self.config({**LLAMA_70B, "model_type": "otter", "is_encoder_decoder": True})
@@ -485,6 +487,7 @@ class Configs(SizeCase):
         ("attention_chunk_size", 8192), ("encoder_layers", 12), ("qk_rope_head_dim", 64),
         ("index_head_dim", 128), ("kv_share_layers", [4]), ("sparse_attention_config", {"block": 64}),
         ("compress_ratios", [4] * 80), ("layer_group_size", 5), ("use_short_conv", True), ("expand_k", 1),
+        ("kv_layer_map", [0, 0]), ("kv_dim", 512), ("attention_free_layers", [3]), ("qk_head_dim", 96),
     )
 
     def test_telling_keys(self):
@@ -497,7 +500,7 @@ class Configs(SizeCase):
                 for off in (None, type(value)()) if key != "num_global_key_value_heads" else (None,):
                     self.config({**LLAMA_70B, "model_type": "otter", key: off})
                     self.assertEqual(self.size("config.json")["position_bytes"], 327680)
-        for more in ({"use_cla": False, "cla_share_factor": 2}, {"max_window_layers": 28},
+        for more in ({"qkv_bias": True, "clip_qkv_to": 8, "fused_qkv_proj": True}, {"use_cla": False, "cla_share_factor": 2}, {"max_window_layers": 28},
                      {"use_sliding_window": False, "sliding_window": 4096},
                      {"vision_config": {"window_size": 112}, "image_encoder": "vit"}):
             text = {**LLAMA_70B, "model_type": "otter"}
@@ -523,6 +526,9 @@ class Configs(SizeCase):
         self.assertEqual(got["position_bytes"], 61 * 576 * 2)
         self.assertIn("'otter' is not known: taken as a latent cache (MLA)", got["note"])
         self.assertNotIn("plain attention", got["note"])
+        for name in ("longcat_flash", "minicpm3"):
+            self.config({**LATENT, "model_type": name})
+            self.wrong("config.json", says=rf"^config\.json:1:\d+: model_type: '{name}' cannot be sized")
 
     def test_nested_heads(self):
         """DBRX, and MPT, whose heads are as many as those of the query unless it says so."""

@@ -370,6 +370,9 @@ static void note_type(const struct hf *hf, struct pkv_kv_model *out)
 {
     const char *taken = hf->is_latent ? "a latent cache (MLA)" : "plain attention";
 
+    for (uint32_t i = 0; i < hf->num_layers && !hf->is_latent; i++)
+        if (hf->roles[i] == HF_SLIDING)
+            taken = "attention with the windows that it says";
     if (hf->type[0])
         snprintf(out->note, sizeof(out->note), "model_type '%.60s' is not known: taken as %s", hf->type,
                  taken);

@@ -23,14 +23,21 @@ static const char *const telling[] = {
     "window", "swa_", "_swa", "local_att", "global_att", "global_head", "num_global", "attention_chunk",
     /* layers that store nothing, or what others compute */
     "cla_", "_cla", "share_kv", "shared_kv", "kv_shar", "kv_reuse", "yoco", "cross_att", "encoder",
+    "attention_free", "no_attention", "skip_attention", "local_layers", "memory_tokens",
     /* heads of their own */
     "attn_config", "heads_per_layer", "dim_per_layer", "attention_groups", "query_groups", "kv_groups",
-    "value_groups",
+    "value_groups", "qk_head_dim", "query_head_dim", "key_head_dim", "value_head_dim",
 };
 
 /* Parts of names that go with a latent cache. */
 static const char *const latent[] = { "lora_rank", "qk_rope", "qk_nope", "latent", "index_head",
                                       "index_topk", "indexer" };
+
+/* Types whose keys look like others', and which are not sized as these. */
+static const struct { const char *type, *why; } odd[] = {
+    { "longcat_flash", "each of its layers has two of attention" },
+    { "minicpm3", "the engine stores heads for it, not the latent vector that its keys tell of" },
+};
 
 static bool has_part(const char *name, const char *const *parts, size_t num)
 {
@@ -58,11 +65,20 @@ static bool is_off(const struct node *node)
     return node_is_null(node) || is_one_of(node->text, off);
 }
 
+/* Anything of keys and values but what projects them. */
+static bool is_of_kv(const char *name)
+{
+    const char *part = strstr(name, "kv_");
+
+    return part && (part == name || part[-1] != 'q');
+}
+
 static int check_key(const struct hf *hf, const struct node *node, struct pkv_err *err)
 {
     static const char *const read[] = { "layer_types", "sliding_window", "sliding_window_pattern",
                                         "_sliding_window_pattern", "use_sliding_window",
-                                        "max_window_layers", NULL };
+                                        "max_window_layers", "kv_lora_rank", "kv_channels",
+                                        "num_kv_heads", "n_kv_heads", NULL };
     bool unused = strncmp(node->key, "cla_", 4) == 0 && !hf_flag(hf, "use_cla", true);
 
     if (is_one_of(node->key, read) || is_off(node) || unused)
@@ -71,7 +87,7 @@ static int check_key(const struct hf *hf, const struct node *node, struct pkv_er
         has_part(node->key, latent, sizeof(latent) / sizeof(*latent)))
         return node_fail_key(node, err, "%.60s: model_type '%.40s' is not known, and this key says that "
                              "its cache is latent, but kv_lora_rank is missing", node->key, hf->type);
-    if (has_part(node->key, telling, sizeof(telling) / sizeof(*telling)))
+    if (is_of_kv(node->key) || has_part(node->key, telling, sizeof(telling) / sizeof(*telling)))
         return node_fail_key(node, err, "%.60s: model_type '%.40s' is not known, and this key says "
                              "that it is not plain attention", node->key, hf->type);
     return 0;
@@ -101,6 +117,10 @@ static int check_window(const struct hf *hf, struct pkv_err *err)
 
 int hf_check_unknown(const struct hf *hf, struct pkv_err *err)
 {
+    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
+        if (strcmp(hf->type, odd[i].type) == 0)
+            return node_fail(hf_get(hf, "model_type"), err, "model_type: '%s' cannot be sized: %s",
+                             hf->type, odd[i].why);
     for (const struct node *node = hf->text->children; node; node = node->next)
         if (check_key(hf, node, err) < 0)
             return -1;
