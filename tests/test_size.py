@@ -538,6 +538,9 @@ class Configs(SizeCase):
         self.assertEqual((got["max_model_len_tokens"], got.get("note", "")), (32768, ""))
         self.config({**dbrx, "attn_config": {"clip_qkv": 8}})
         self.wrong("config.json", says=r"attn_config\.kv_n_heads is missing")
+        for value in (5, [8], [[]], "kv_n_heads", [{}]):
+            self.config({**dbrx, "attn_config": value})
+            self.wrong("config.json", says=r"^config\.json:1:\d+: attn_config: an object")
         self.config({**dbrx, "attn_config": {"kv_n_heads": 7}})
         self.wrong("config.json", says=r"kv_n_heads: 7 does not divide")
         mpt = {**dbrx, "model_type": "mpt", "n_layers": 32, "n_heads": 32, "d_model": 4096}

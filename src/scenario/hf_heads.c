@@ -54,9 +54,12 @@ int hf_check_evenly(const struct hf *hf, const struct node *node, uint32_t num_k
 static int read_nested_heads(struct hf *hf, struct pkv_err *err)
 {
     const struct node *map = hf_get(hf, "attn_config");
-    const struct node *heads = map ? node_child(map, "kv_n_heads") : NULL;
-    const struct node *kind = map ? node_child(map, "attn_type") : NULL;
+    bool is_map = map && map->kind == NODE_MAP;
+    const struct node *heads = is_map ? node_child(map, "kv_n_heads") : NULL;
+    const struct node *kind = is_map ? node_child(map, "attn_type") : NULL;
 
+    if (map && !is_map)
+        return node_fail(map, err, "attn_config: an object with kv_n_heads belongs here");
     if (heads && !node_is_null(heads))
         return hf_count(heads, 1, MAX_DIM, &hf->num_kv_heads, err) < 0
                    ? -1 : hf_check_evenly(hf, heads, hf->num_kv_heads, err);
