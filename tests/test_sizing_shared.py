@@ -45,9 +45,6 @@ for log in ("B7a", "B7b", "B7c", "B8a", "B8b"):
     MORE[log] = ["--max-num-batched-tokens", "2496", "--async-scheduling"]
 
 
-# The published rows look at heads of attention. The engine also asserts that TP divides the groups of
-# Mamba-2, of which one alone may be copied: this model has 8.
-REFUSED = {("Nemotron-H-8B", "16"): "TP 16 does not divide the 8 groups"}
 # Its published row leaves out the window that its config has.
 WINDOWS = {"Phi-3-mini 4k": 2047}
 
@@ -207,11 +204,10 @@ class Sizing(ProgramCase):
             for tp, want in model["tp"].items():
                 with self.subTest(model["name"], tp=tp):
                     args = [model_word(model), "--kv-dtype", "bf16", "--tp", tp, *whole(model)]
-                    says = REFUSED.get((model["name"], tp))
-                    if not want["valid"] or says:
+                    if not want["valid"]:
                         result = self.call("size", *args)
                         self.assertEqual(result.returncode, 2)
-                        self.assertIn(says or f"TP {tp} ", result.stderr)
+                        self.assertIn(f"TP {tp} ", result.stderr)
                         continue
                     got = self.size(*args)
                     self.assertEqual(got["position_bytes"], want["bytes_per_token_per_rank_bf16"])
@@ -304,8 +300,7 @@ class Sizing(ProgramCase):
         for _ in range(60):
             model = draw.choice(models)
             pp = draw.choice((1, 2, 3, 4))
-            tp = draw.choice([int(tp) for tp, v in model["tp"].items()
-                              if v["valid"] and (model["name"], tp) not in REFUSED])
+            tp = draw.choice([int(tp) for tp, v in model["tp"].items() if v["valid"]])
             pools = [draw.randrange(1 << 28, 80 * GIB)
                      for _ in range(draw.choice((1, pp, pp * tp)))]
             with self.subTest(model["name"], pp=pp, tp=tp, pools=pools):

@@ -85,8 +85,9 @@ const char *pkv_kv_dtype_words(void);
  * Mamba-1: inner = heads = width, head_values = d_state. Mamba-2: groups of B and C, head_values =
  * head_dim * d_state. Gated DeltaNet: groups = key heads, inner = value heads * their size.
  * Lightning: no convolution. Where there are groups, each speculative token makes the convolution one
- * position longer. Tensor parallelism has to divide heads, inner and groups, but one group alone is
- * copied to every rank; or heads and, cut_as_one, the convolution's channels. */
+ * position longer. Tensor parallelism has to divide heads, inner and groups, but groups fewer than
+ * ranks are copied (an engine may still refuse more than one of them); or heads and, cut_as_one, the
+ * convolution's channels. */
 struct pkv_kv_state {
     uint32_t inner, num_groups, group_values, kernel;
     uint32_t num_heads, head_values;

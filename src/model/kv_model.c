@@ -211,7 +211,8 @@ static int check_divides(uint64_t values, uint32_t tp, const char *what, struct 
 static int state_channels(const struct pkv_kv_state *s, uint32_t tp, uint64_t *out,
                           struct pkv_err *err)
 {
-    bool copied = !s->cut_as_one && s->num_groups == 1;   /* to each rank */
+    /* Fewer groups than ranks: each rank has a copy of the one that its heads need. */
+    bool copied = !s->cut_as_one && s->num_groups > 0 && s->num_groups < tp;
     uint64_t groups = copied ? tp : s->num_groups;
 
     *out = (s->inner + 2 * groups * s->group_values) / tp;
