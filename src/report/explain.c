@@ -55,10 +55,11 @@ static int explain_one(struct page *p, const struct run_dir *run, const char *id
 char *pkv_explain(const struct pkv_explain_config *config, const struct pkv_report_style *style,
                   struct pkv_err *err)
 {
+    static const struct run_dir_needs needs = {.asker = "explain", .events = true};
     struct page page = {.style = style};
     struct run_dir run;
     struct pkv_err own = {0};
-    int status = run_dir_open(&run, config->dir, &own);
+    int status = run_dir_open(&run, config->dir, &needs, &own);
     if (status == 0)
         status = config->id ? explain_one(&page, &run, config->id, config->json, &own)
                             : worst_find(&page, &run, config->worst, config->json, &own);

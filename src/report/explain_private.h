@@ -26,8 +26,16 @@ struct run_dir {
     struct run_counts counts;         /* of summary.json */
     int64_t step_ns;                  /* > 0: every step takes so long, times are told in steps */
 };
+/* What the asker reads: the files without which it cannot tell anything, and who it is. */
+struct run_dir_needs {
+    const char *asker;
+    bool events;                      /* events.jsonl; requests, summary and scenario always */
+};
 /* PKV_ERR_INPUT with the place: no such file, a damaged one, a scenario of another run. */
-int run_dir_open(struct run_dir *run, const char *dir, struct pkv_err *err);
+int run_dir_open(struct run_dir *run, const char *dir, const struct run_dir_needs *needs,
+                 struct pkv_err *err);
+/* The whole of a small file, behind what is in `out`. */
+int run_dir_read(const char *path, struct pkv_text *out, struct pkv_err *err);
 void run_dir_close(struct run_dir *run);
 /* A file does not fit to the others. */
 int run_dir_mixed(const char *path, const char *what, uint64_t here, uint64_t in_summary,

@@ -24,7 +24,7 @@ static char *join(const char *dir, const char *name, struct pkv_err *err)
 
 /* The whole of a small file. */
 #define MAX_FILE_BYTES ((size_t)16 << 20)
-static int read_file(const char *path, struct pkv_text *out, struct pkv_err *err)
+int run_dir_read(const char *path, struct pkv_text *out, struct pkv_err *err)
 {
     char buffer[4096];
     size_t num = 0;
@@ -165,9 +165,9 @@ static int read_run(struct run_dir *run, struct pkv_text *summary, struct pkv_te
                     struct pkv_err *err)
 {
     char sha256[65] = "";
-    if (read_file(run->summary, summary, err) < 0 ||
+    if (run_dir_read(run->summary, summary, err) < 0 ||
         parse_summary(run, summary, sha256, err) < 0 ||
-        read_file(run->scenario_file, yaml, err) < 0 ||
+        run_dir_read(run->scenario_file, yaml, err) < 0 ||
         check_scenario(run, yaml, sha256, err) < 0)
         return -1;
     run->scenario = pkv_scenario_load(run->scenario_file, NULL, 0, err);
@@ -179,17 +179,18 @@ static int read_run(struct run_dir *run, struct pkv_text *summary, struct pkv_te
 }
 
 /* The files that tell a life; each is missed with the same advice. */
-static int check_there(const struct run_dir *run, const char *dir, struct pkv_err *err)
+static int check_there(const struct run_dir *run, const char *dir, const struct run_dir_needs *needs,
+                       struct pkv_err *err)
 {
     const char *const needed[] = {run->events, run->requests, run->summary, run->scenario_file};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    for (size_t i = needs->events ? 0 : 1; i < sizeof needed / sizeof *needed; i++) {
         struct pkv_input *input = pkv_input_open(needed[i], err);
         if (!input && err && err->code == PKV_ERR_INPUT) {
             char why[sizeof err->text];
             memcpy(why, err->text, sizeof why);
-            return pkv_fail_at(err, needed[i], 0, 0, "%.200s; explain reads the directory that a run "
-                               "with -o %.120s leaves (all files, or --files with events, requests, "
-                               "summary and scenario)", why, dir);
+            return pkv_fail_at(err, needed[i], 0, 0, "%.200s; %s reads the directory that a run with "
+                               "-o %.120s leaves (all files, or --files with %srequests, summary and "
+                               "scenario)", why, needs->asker, dir, needs->events ? "events, " : "");
         }
         if (!input)
             return -1;
@@ -198,7 +199,8 @@ static int check_there(const struct run_dir *run, const char *dir, struct pkv_er
     return 0;
 }
 
-int run_dir_open(struct run_dir *run, const char *dir, struct pkv_err *err)
+int run_dir_open(struct run_dir *run, const char *dir, const struct run_dir_needs *needs,
+                 struct pkv_err *err)
 {
     struct pkv_text summary = {0}, yaml = {0};
     int status = -1;
@@ -207,7 +209,7 @@ int run_dir_open(struct run_dir *run, const char *dir, struct pkv_err *err)
         (run->events = join(dir, "events.jsonl", err)) &&
         (run->steps = join(dir, "steps.csv", err)) &&
         (run->summary = join(dir, "summary.json", err)) &&
-        (run->scenario_file = join(dir, "scenario.yaml", err)) && check_there(run, dir, err) == 0)
+        (run->scenario_file = join(dir, "scenario.yaml", err)) && check_there(run, dir, needs, err) == 0)
         status = read_run(run, &summary, &yaml, err);
     pkv_text_free(&summary);
     pkv_text_free(&yaml);
