@@ -30,7 +30,7 @@ traffic:
 """
 SIXTEEN = ("--vary", "kv.num_blocks=60,70,80,90", "--vary", "scheduler.admit=whole_prompt,first_chunk",
            "--vary", "scheduler.watermark=0,0.1")
-FILES = ("compare.csv", "compare.json", "fairness.csv", "overlay.csv")
+FILES = ("compare.csv", "compare.json", "fairness.csv", "overlay.csv", "report.html")
 OVERLAY = ("configuration", "begin_ns", "end_ns", "free_blocks_min", "free_blocks_max", "waiting_min",
            "waiting_max", "running_min", "running_max", "preemptions_total")
 

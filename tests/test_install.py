@@ -37,7 +37,8 @@ class Installed(unittest.TestCase):
         for name in ("bin/pagedkv", "libpagedkv.a", "libpagedkv.so", "libpagedkv.so.0", "pagedkv.pc",
                      "pagedkv.py", "man1/pagedkv.1",
                      "man1/pagedkv-replay.1", "man5/pagedkv-files.5",
-                     "man5/pagedkv-scenario.5", "completions/pagedkv.bash"):
+                     "man5/pagedkv-scenario.5", "completions/pagedkv.bash",
+                     "doc/pagedkv/dygraphs.copyright", "man1/pagedkv-report.1"):
             self.assertEqual(len(find(self.folder, name)), 1, name)
         headers = os.listdir(os.path.join(SOURCE_ROOT, "include", "pagedkv"))
         for name in headers:

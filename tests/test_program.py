@@ -25,7 +25,7 @@ import unittest
 import tap
 from program import FILES, SCENARIO, TRACE, ProgramCase
 
-COMMANDS = ("run", "replay", "compare", "explain", "conform", "diff", "waste", "trace", "size", "policies",
+COMMANDS = ("run", "replay", "compare", "report", "explain", "conform", "diff", "waste", "trace", "size", "policies",
             "presets", "models", "gpus", "formats", "gen", "synth", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
              "--live", "--pace", "--openmetrics", "--scrape-interval", "--quiet")
@@ -218,7 +218,7 @@ class Help(ProgramCase):
         def complete(words, at):
             return subprocess.run(["bash", "-c", ask.format(words, at)], cwd=self.folder,
                                   capture_output=True, text=True, check=True).stdout.split()
-        self.assertEqual(complete("re", 1), ["replay"])
+        self.assertEqual(complete("rep", 1), ["replay", "report"])
         self.assertEqual(complete("replay --num-g", 2), ["--num-gpu-blocks"])
         self.assertEqual(complete("diff --n", 2), [])
         self.assertEqual(complete("replay --preset vllm-2", 3), ["vllm-2025-09"])
@@ -489,7 +489,7 @@ class WrongUse(Refused):
         self.wrong("run", "scenario.yaml", "more", says="'more' is one argument too many")
 
     def test_files(self):
-        self.wrong("run", "scenario.yaml", "-o", "out", "--files", "steps,report", says="report")
+        self.wrong("run", "scenario.yaml", "-o", "out", "--files", "steps,html", says="unknown file 'html'")
         self.wrong("run", "scenario.yaml", "-o", "out", "--files", "step",
                    says="unknown file 'step'; the nearest is 'steps'")
         self.wrong("run", "scenario.yaml", "-o", "out", "--files", "", says="--files: a name is empty")
@@ -717,13 +717,14 @@ class Runs(ProgramCase):
         self.done("run", "scenario.yaml", "-o", "out")
         result = self.done("run", "scenario.yaml", "-o", "out", "--files", "steps,summary")
         self.assertEqual(result.stderr, "pagedkv: out: left from an earlier run: requests.csv, "
-                         "events.jsonl, scenario.yaml\n")
+                         "events.jsonl, scenario.yaml, report.html\n")
         result = self.done("run", "scenario.yaml", "-o", "out", "--files", "steps", "-q")
         self.assertEqual(result.stderr, "")
         self.done("run", "scenario.yaml", "-o", "\x1b[2J")
         result = self.done("run", "scenario.yaml", "-o", "\x1b[2J", "--files",
                            "steps,requests,events,summary")
-        self.assertEqual(result.stderr, "pagedkv: \\x1b[2J: left from an earlier run: scenario.yaml\n")
+        self.assertEqual(result.stderr, "pagedkv: \\x1b[2J: left from an earlier run: scenario.yaml, "
+                         "report.html\n")
 
     def test_numbers_as_people_write_them(self):
         self.write("synth.yaml", "kv: {num_blocks: 64}\ntraffic: {requests: 5, arrivals: {law: "

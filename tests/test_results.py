@@ -64,7 +64,8 @@ class FullDisk(ProgramCase):
                 left = self.full(num_bytes, says=r"\Aout/\w+\.\w+: writing failed: File too large\n"
                                  r"pagedkv: what was done until then is kept in out; its logs end "
                                  r"with the last row that could be written\n\Z")
-                self.assertEqual(left, sorted(FILES))
+                # A page has no rows: cut off it would be none.
+                self.assertEqual(left, sorted(name for name in FILES if name != "report.html"))
                 for name in ("steps.csv", "requests.csv", "events.jsonl"):
                     kept, whole = self.read("out", name), self.read("whole", name)
                     self.assertTrue(kept.endswith(b"\n"), name)

@@ -69,10 +69,11 @@ struct cli_option {
 };
 
 struct cli_argument {
-    const char *name, *help;
+    const char *name, *help;   /* a name that ends with "..." is that of the last, which may be many */
     bool optional;
 };
 #define CLI_MAX_ARGUMENTS 3u
+#define CLI_MAX_WORDS 12u
 
 struct cli_command {
     const char *name;
@@ -93,7 +94,7 @@ enum cli_exit cli_unknown_command(const char *name);
 
 /* The words that are not options, [num]; borrowed from argv. */
 struct cli_args {
-    const char *words[CLI_MAX_ARGUMENTS];
+    const char *words[CLI_MAX_WORDS];
     size_t num;
     enum cli_exit exit;      /* when cli_parse() says false: the status to end with */
 };

@@ -73,8 +73,8 @@ static const struct cli_option options[] = {
      .help = "runs side by side; changes nothing in the results", .kind = CLI_APPLY,
      .apply = apply_jobs},
     {.name = "output", .letter = 'o', .arg = "DIR", .fallback = "no files are written",
-     .help = "write compare.csv, compare.json, fairness.csv and overlay.csv to DIR, which is made if "
-             "missing",
+     .help = "write compare.csv, compare.json, fairness.csv, overlay.csv and report.html to DIR, which "
+             "is made if missing",
      .kind = CLI_WORD, .offset = CLI_SESSION_AT(dir)},
     {.name = "json", .help = "print compare.json instead of the table", .kind = CLI_SWITCH,
      .offset = offsetof(struct values, json)},
@@ -151,6 +151,7 @@ static struct pkv_compare *run_all(const struct values *v, const struct pkv_grid
         .num_seeds = (uint32_t)(v->seeds > 0 ? v->seeds : 1),
         .num_batches = num_batches(v, grid),
         .check = v->session.check,
+        .version = v->session.dir != NULL ? PKV_VERSION : NULL,
         .should_stop = should_stop,
         .progress = show_progress,
         .ctx = &watch,

@@ -18,6 +18,7 @@ extern const struct cli_command cli_trace;
 extern const struct cli_command cli_gen;
 extern const struct cli_command cli_synth;
 extern const struct cli_command cli_explain;
+extern const struct cli_command cli_report_command;
 extern const struct cli_command cli_policies;
 extern const struct cli_command cli_presets;
 extern const struct cli_command cli_models;

@@ -12,9 +12,9 @@
 #include "man.h"
 
 const struct cli_command *const cli_commands[] = {
-    &cli_run, &cli_replay, &cli_compare, &cli_explain, &cli_conform, &cli_diff, &cli_waste,
-    &cli_trace, &cli_gen, &cli_synth, &cli_size, &cli_policies, &cli_presets, &cli_models, &cli_gpus,
-    &cli_formats, &cli_help_command,
+    &cli_run, &cli_replay, &cli_compare, &cli_report_command, &cli_explain, &cli_conform, &cli_diff,
+    &cli_waste, &cli_trace, &cli_gen, &cli_synth, &cli_size, &cli_policies, &cli_presets, &cli_models,
+    &cli_gpus, &cli_formats, &cli_help_command,
 };
 const size_t cli_num_commands = sizeof cli_commands / sizeof *cli_commands;
 

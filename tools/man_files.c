@@ -245,9 +245,9 @@ void man_files(struct pkv_text *out)
     man_heading(out, "files", 5);
     man_line(out, "the files that a run leaves");
     pkv_text_add(out, ".SH DESCRIPTION\n");
-    man_line(out, "A run with -o DIR leaves steps.csv, requests.csv, events.jsonl, summary.json and "
-                  "scenario.yaml. Times are nanoseconds of virtual time where a name ends in _ns. What "
-                  "never happened is empty.");
+    man_line(out, "A run with -o DIR leaves steps.csv, requests.csv, events.jsonl, summary.json, "
+                  "scenario.yaml and report.html. Times are nanoseconds of virtual time where a name "
+                  "ends in _ns. What never happened is empty.");
     man_facts(out, "STEPS.CSV", "One row a step. Counts are taken right after scheduling, but for "
               "free_blocks_end and finished. Under --every and --on-change rows are left out; the "
               "numbers of the steps tell which.", FACTS(steps));
@@ -259,6 +259,12 @@ void man_files(struct pkv_text *out)
               "2^-10 too large.", FACTS(summary));
     pkv_text_add(out, ".SH SCENARIO.YAML\n");
     man_line(out, "The scenario with every key written out; running it gives the same files.");
+    pkv_text_add(out, ".SH REPORT.HTML\n");
+    man_line(out, "The run as a page that stands alone and loads nothing from anywhere. Its data lie in "
+                  "script elements that no browser runs: \"pkv-summary\" is summary.json, "
+                  "\"pkv-scenario\" scenario.yaml as a JSON text, \"pkv-steps\" and \"pkv-requests\" "
+                  "are tables of the columns above, however steps.csv was thinned out. pagedkv-report(1) "
+                  "makes it of the other files.");
     man_facts(out, "OPENMETRICS", "Of --openmetrics FILE: vLLM's metrics as a scraper would have had them, "
               "names beginning with vllm:, in virtual time from 0, one scrape each --scrape-interval, the "
               "last one at the end. Counts and sums of a step come with its end, those of its schedule with "

@@ -177,9 +177,20 @@ static bool show_help(const struct cli_command *command, struct cli_args *args)
     return stop(args, cli_print(&text));
 }
 
+/* Is there an argument for one more word? */
+static bool takes_more(const struct cli_command *command, size_t num_words)
+{
+    size_t num = 0, length;
+    while (command->arguments[num].name != NULL)
+        num++;
+    length = num > 0 ? strlen(command->arguments[num - 1].name) : 0;
+    return num_words < num || (length > 3 && num_words < CLI_MAX_WORDS &&
+                               strcmp(command->arguments[num - 1].name + length - 3, "...") == 0);
+}
+
 static bool take_word(const struct cli_command *command, struct cli_args *args, const char *word)
 {
-    if (args->num == CLI_MAX_ARGUMENTS || command->arguments[args->num].name == NULL)
+    if (!takes_more(command, args->num))
         return stop(args, cli_wrong_use(command, "'%s' is one argument too many", word));
     args->words[args->num++] = word;
     return true;
@@ -223,7 +234,8 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, void *v
     for (int i = optind; i < argc; i++)     /* behind a "--" */
         if (!take_word(command, args, argv[i]))
             return false;
-    const struct cli_argument *next = &command->arguments[args->num];
+    size_t num = args->num < CLI_MAX_ARGUMENTS ? args->num : CLI_MAX_ARGUMENTS;
+    const struct cli_argument *next = &command->arguments[num];
     if (next->name != NULL && !next->optional)
         return stop(args, cli_wrong_use(command, "%s is missing: %s", next->name, next->help));
     return true;

@@ -27,6 +27,7 @@ struct session {
     struct cli_outdir dir;
     struct pkv_metrics *metrics;
     struct pkv_openmetrics *openmetrics;         /* NULL = not wanted */
+    struct pkv_html *html;                       /* NULL = no report.html */
     struct pkv_engine *engine;
     struct cli_progress progress;
     struct cli_live live;
@@ -59,7 +60,11 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     config.every = o->every;
     config.on_change = o->on_change;
     s->metrics = pkv_metrics_create(&config, err);
-    return s->metrics != NULL ? 0 : -1;
+    if (s->metrics == NULL || s->dir.path == NULL || (files & PKV_FILE_REPORT) == 0)
+        return s->metrics != NULL ? 0 : -1;
+    const struct pkv_html_config page = {.dir = s->dir.path, .scenario = s->scenario};
+    s->html = pkv_html_create(&page, err);
+    return s->html != NULL ? 0 : -1;
 }
 
 /* Its file is neither one that the run reads nor one of those in -o. */
@@ -90,6 +95,8 @@ static int open_engine(struct session *s, struct pkv_err *err)
     config.sinks[config.num_sinks++] = pkv_metrics_sink(s->metrics);
     if (s->openmetrics != NULL)
         config.sinks[config.num_sinks++] = pkv_openmetrics_sink(s->openmetrics);
+    if (s->html != NULL)
+        config.sinks[config.num_sinks++] = pkv_html_sink(s->html);
     if (s->options->step) {
         if (cli_stepping_begin(&s->stepping, s->scenario, err) < 0)
             return -1;
@@ -141,6 +148,20 @@ static bool was_cut_short(const struct session *s)
     return s->reads_stdin && cli_interrupted();
 }
 
+static const struct pkv_trace_notes *trace_notes(const struct session *s)
+{
+    return s->traffic.trace != NULL ? pkv_trace_notes(s->traffic.trace) : NULL;
+}
+
+/* After the metrics are finished. */
+static int keep_html(struct session *s, const struct pkv_run_info *info, struct pkv_err *err)
+{
+    if (s->html == NULL)
+        return 0;
+    const struct pkv_html_run run = {.metrics = s->metrics, .notes = trace_notes(s), .info = info};
+    return pkv_html_write(s->html, &run, err);
+}
+
 /* Files get their names, the summary is reckoned. */
 static int keep(struct session *s, struct pkv_err *err)
 {
@@ -160,6 +181,8 @@ static int keep(struct session *s, struct pkv_err *err)
     s->kept = status == 0 || pkv_metrics_has_kept(s->metrics);
     if (s->openmetrics != NULL &&
         pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) < 0)
+        status = -1;
+    if (s->kept && keep_html(s, &info, status < 0 ? NULL : err) < 0)
         status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
         cli_outdir_say_older(&s->dir, s->options->files);
@@ -181,8 +204,7 @@ static enum cli_exit print_summary(struct session *s)
     struct pkv_report_style style = cli_style();
     struct pkv_err err = {0};
     style.dir = dir_to_explain(s);
-    const struct pkv_trace_notes *notes =
-        s->traffic.trace != NULL ? pkv_trace_notes(s->traffic.trace) : NULL;
+    const struct pkv_trace_notes *notes = trace_notes(s);
     if (s->options->step)
         cli_write("\n", 1);    /* the pages end here */
     size_t num_points = pkv_metrics_series(s->metrics, series, PKV_SERIES_POINTS);
@@ -209,6 +231,7 @@ static void close_session(struct session *s)
     cli_stepping_end(&s->stepping);
     pkv_openmetrics_destroy(s->openmetrics);
     pkv_metrics_destroy(s->metrics);
+    pkv_html_destroy(s->html);
     if (!s->kept)
         cli_outdir_unmake(&s->dir);
     cli_outdir_free(&s->dir);

@@ -28,8 +28,8 @@ struct cli_session_options {
      .help = "write the files of the run to DIR, which is made if missing; files of the same "   \
              "names are replaced", .kind = CLI_WORD, .offset = CLI_SESSION_AT(dir)},             \
     {.name = "files", .arg = "LIST", .fallback = "all of them",                                  \
-     .help = "write only these: steps,requests,events,summary,scenario", .kind = CLI_APPLY,      \
-     .apply = cli_apply_files},                                                                  \
+     .help = "write only these: steps,requests,events,summary,scenario,report",                   \
+     .kind = CLI_APPLY, .apply = cli_apply_files},                                               \
     {.name = "every", .arg = "N", .fallback = "1", .help = "keep every Nth row of steps.csv",    \
      .kind = CLI_COUNT, .offset = CLI_SESSION_AT(every)},                                        \
     {.name = "on-change", .help = "keep a row of steps.csv only if a count in it differs from "  \

@@ -13,7 +13,8 @@
     X("requests", PKV_FILE_REQUESTS)  \
     X("events", PKV_FILE_EVENTS)      \
     X("summary", PKV_FILE_SUMMARY)    \
-    X("scenario", PKV_FILE_SCENARIO)
+    X("scenario", PKV_FILE_SCENARIO)  \
+    X("report", PKV_FILE_REPORT)
 
 #define SESSION_WORD(word, file) word,
 static const char *const file_words[] = {SESSION_FILES(SESSION_WORD)};
@@ -32,13 +33,9 @@ static int add_file(unsigned *files, const char *word, size_t length, struct pkv
             return 0;
         }
     snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, word);
-    if (strcmp(name, "report") == 0)
-        return pkv_fail(err, PKV_ERR_INPUT, "--files: 'report' (report.html) is not written by "
-                        "version " PKV_VERSION "; it writes steps, requests, events, summary and "
-                        "scenario");
     if (name[0] == 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--files: a name is empty; write steps, requests, "
-                        "events, summary or scenario, parted by commas");
+                        "events, summary, scenario or report, parted by commas");
     char hint[PKV_SUGGESTION_SIZE];
     return pkv_fail(err, PKV_ERR_INPUT, "--files: unknown file '%s'%s", name,
                     pkv_suggest(hint, name, "", file_words, NUM_FILES));

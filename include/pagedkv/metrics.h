@@ -33,6 +33,10 @@ struct pkv_distribution {
     int64_t p50, p90, p95, p99, max;     /* 0 when count is 0 */
 };
 void pkv_histogram_read(const struct pkv_histogram *h, struct pkv_distribution *out);
+/* The next bucket that is not empty, its upper edge (never above the maximum) and its count; *place is 0
+ * at first. false = there is none. */
+bool pkv_histogram_next(const struct pkv_histogram *h, size_t *place, int64_t *out_upper,
+                        uint64_t *out_count);
 
 /* A request that stands out. */
 #define PKV_NOTABLE_ID_SIZE 128u
@@ -101,16 +105,16 @@ struct pkv_series_point {
     int64_t min_free, max_free, min_waiting, max_waiting, min_running, max_running, preemptions;
 };
 
-/* The files of a run: a bit, and a name. */
+/* The files of a run: a bit, and a name. Of report.html see report.h: metrics do not write it. */
 #define PKV_FILES(X)                                                                          \
     X(PKV_FILE_STEPS, 1, "steps.csv") X(PKV_FILE_REQUESTS, 2, "requests.csv")                 \
     X(PKV_FILE_EVENTS, 4, "events.jsonl") X(PKV_FILE_SUMMARY, 8, "summary.json")              \
-    X(PKV_FILE_SCENARIO, 16, "scenario.yaml")
+    X(PKV_FILE_SCENARIO, 16, "scenario.yaml") X(PKV_FILE_REPORT, 32, "report.html")
 enum pkv_file {
 #define PKV_ENUM(sym, bit, name) sym = bit,
     PKV_FILES(PKV_ENUM)
 #undef PKV_ENUM
-    PKV_FILE_ALL = 31
+    PKV_FILE_ALL = 63
 };
 
 struct pkv_metrics_config {
@@ -154,6 +158,16 @@ bool pkv_metrics_has_kept(const struct pkv_metrics *metrics);
 const char *pkv_metrics_json(struct pkv_metrics *metrics, const struct pkv_run_info *info,
                              struct pkv_err *err);
 const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics);
+/* The latencies of which there are distributions; those of figures, so of the window. */
+#define PKV_LATENCIES(X) X(ttft) X(tpot) X(itl) X(max_gap) X(e2e) X(queue)
+enum pkv_latency {
+#define PKV_ENUM(name) PKV_LATENCY_##name,
+    PKV_LATENCIES(PKV_ENUM)
+#undef PKV_ENUM
+    PKV_LATENCY_COUNT
+};
+const struct pkv_histogram *pkv_metrics_histogram(const struct pkv_metrics *metrics,
+                                                  enum pkv_latency latency);
 /* The stretches so far, in time order. */
 size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_point *out,
                           size_t room);

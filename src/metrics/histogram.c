@@ -98,3 +98,15 @@ void pkv_histogram_read(const struct pkv_histogram *h, struct pkv_distribution *
         .p50 = values[0], .p90 = values[1], .p95 = values[2], .p99 = values[3],
     };
 }
+
+bool pkv_histogram_next(const struct pkv_histogram *h, size_t *place, int64_t *out_upper,
+                        uint64_t *out_count)
+{
+    while (*place < h->num && h->counts[*place] == 0)
+        ++*place;
+    if (*place >= h->num)
+        return false;
+    *out_upper = upper_edge(*place) < h->max ? upper_edge(*place) : h->max;
+    *out_count = h->counts[(*place)++];
+    return true;
+}

@@ -257,3 +257,17 @@ size_t pkv_metrics_series(const struct pkv_metrics *metrics, struct pkv_series_p
     memcpy(out, metrics->series.points, num * sizeof *out);
     return num;
 }
+
+const struct pkv_histogram *pkv_metrics_histogram(const struct pkv_metrics *m, enum pkv_latency latency)
+{
+    switch (latency) {
+#define LATENCY(name)                     \
+    case PKV_LATENCY_##name:              \
+        return m->figures.name;
+        PKV_LATENCIES(LATENCY)
+#undef LATENCY
+    case PKV_LATENCY_COUNT:
+        break;
+    }
+    PKV_UNREACHABLE("a latency");
+}

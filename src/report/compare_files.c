@@ -230,7 +230,8 @@ static int put_text(struct pkv_out *out, const struct pkv_compare *c, write_text
     return status;
 }
 
-enum compare_file { FILE_CSV, FILE_JSON, FILE_FAIRNESS, FILE_OVERLAY, FILE_COUNT };
+enum compare_file { FILE_CSV, FILE_JSON, FILE_FAIRNESS, FILE_OVERLAY, FILE_HTML,
+                    FILE_COUNT };
 
 static int write_file(struct pkv_out *out, enum compare_file file, const struct pkv_compare *c,
                       struct pkv_err *err)
@@ -240,13 +241,14 @@ static int write_file(struct pkv_out *out, enum compare_file file, const struct 
     case FILE_JSON:     return put_text(out, c, compare_json, err);
     case FILE_FAIRNESS: return put_text(out, c, write_fairness, err);
     case FILE_OVERLAY:  return write_overlay(out, c, err);
+    case FILE_HTML:     return compare_html(out, c, err);
     case FILE_COUNT:    break;
     }
     PKV_UNREACHABLE("a file");
 }
 
 static const char *const names[FILE_COUNT] = {"compare.csv", "compare.json", "fairness.csv",
-                                              "overlay.csv"};
+                                              "overlay.csv", "report.html"};
 
 int pkv_compare_spare(const struct pkv_grid *grid, const char *path, const char *dir,
                       struct pkv_err *err)
@@ -262,14 +264,15 @@ int pkv_compare_write(const struct pkv_compare *compare, const char *dir, struct
 {
     struct pkv_out *files[FILE_COUNT] = {NULL};
     int status = 0;
-    for (int i = 0; i < FILE_COUNT && status == 0; i++) {
+    int num = compare->version ? FILE_COUNT : FILE_HTML;    /* the page is the last of them */
+    for (int i = 0; i < num && status == 0; i++) {
         files[i] = pkv_out_open(dir, names[i], err);
         if (!files[i] || write_file(files[i], (enum compare_file)i, compare, err) < 0 ||
             pkv_out_close(files[i], err) < 0)
             status = -1;
     }
     bool is_whole = status == 0;
-    for (int i = 0; i < FILE_COUNT; i++) {
+    for (int i = 0; i < num; i++) {
         if (!is_whole)
             pkv_out_drop(files[i]);
         else if (pkv_out_install(files[i], status < 0 ? NULL : err) < 0)

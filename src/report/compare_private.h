@@ -245,6 +245,17 @@ void overlay_grid_read(const struct pkv_compare *c, struct overlay_grid *out);
 size_t overlay_read(const struct run_series *series, const struct overlay_grid *grid,
                     struct pkv_series_point *out);
 
+/* ---- compare_html.c: report.html ---- */
+
+/* What the page asks a configuration's first run. Beyond so many it shows figures only. */
+#define COMPARE_PAGE_RUNS 12u
+struct kept_run {
+    struct pkv_metrics *metrics;      /* owned; NULL = not run to its end, or not asked for */
+    bool has_notes;
+    struct pkv_trace_notes notes;
+};
+int compare_html(struct pkv_out *out, const struct pkv_compare *c, struct pkv_err *err);
+
 /* ---- the comparison ---- */
 
 struct pkv_compare {
@@ -258,6 +269,8 @@ struct pkv_compare {
     struct batch *batches;            /* owned, [num x num_batches] */
     struct compare_groups groups;
     struct run_series *series;        /* owned, [num]; of the first seed */
+    struct kept_run *kept;            /* owned, [num]; of the first seed */
+    const char *version;              /* for the page; NULL = no page is wanted */
     size_t num_done;
 };
 

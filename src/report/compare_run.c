@@ -52,6 +52,7 @@ struct run {
     struct group_figures *group_figures;   /* [groups.num], once it is done */
     struct run_series series;
     struct run_figures figures;
+    struct kept_run kept;              /* if the page asks for it */
 };
 
 static bool should_stop(void *ctx)
@@ -107,6 +108,16 @@ static int read_groups(struct run *r, int64_t end_ns, struct pkv_err *err)
     return 0;
 }
 
+/* The metrics outlive the run. */
+static void keep_run(struct run *r)
+{
+    r->kept.metrics = r->metrics;
+    r->metrics = NULL;
+    r->kept.has_notes = r->traffic.trace != NULL;
+    if (r->kept.has_notes)
+        r->kept.notes = *pkv_trace_notes(r->traffic.trace);
+}
+
 static int go(struct run *r, struct pkv_err *err)
 {
     const struct pkv_run_info no_files = {.version = ""};
@@ -121,6 +132,8 @@ static int go(struct run *r, struct pkv_err *err)
         read_groups(r, figures->end_ns, err) < 0)
         return -1;
     run_figures_read(&r->figures, pkv_metrics_summary(r->metrics));
+    if (r->crew->config->version && r->seed == 0 && r->configuration < COMPARE_PAGE_RUNS)
+        keep_run(r);
     return 0;
 }
 
@@ -195,6 +208,8 @@ static void hand_in(struct run *r)
         c->series[r->configuration] = r->series;
     else
         run_series_finish(&r->series);
+    if (r->seed == 0)
+        c->kept[r->configuration] = r->kept;
     c->num_done += r->figures.done;
     crew->stopped |= !r->figures.done;
     crew->num_ended++;
@@ -335,7 +350,9 @@ static struct pkv_compare *create(const struct pkv_compare_config *config, struc
     c->num_batches = c->num_seeds > 1 || compare_varies_traffic(c) ? 0 : config->num_batches;
     c->batches = c->pairs ? pkv_alloc(c->num * c->num_batches, sizeof *c->batches, err) : NULL;
     c->series = c->batches ? pkv_alloc(c->num, sizeof *c->series, err) : NULL;
-    bool failed = !c->series;
+    c->kept = c->series ? pkv_alloc(c->num, sizeof *c->kept, err) : NULL;
+    c->version = config->version;
+    bool failed = !c->kept;
     for (size_t i = 0; i < c->num && !failed; i++)
         failed = pairs_init(&c->pairs[i], err) < 0;
     if (!failed)
@@ -352,6 +369,9 @@ void pkv_compare_destroy(struct pkv_compare *c)
         pairs_finish(&c->pairs[i]);
     for (size_t i = 0; i < c->num && c->series; i++)
         run_series_finish(&c->series[i]);
+    for (size_t i = 0; i < c->num && c->kept; i++)
+        pkv_metrics_destroy(c->kept[i].metrics);
+    pkv_free(c->kept);
     pkv_free(c->series);
     compare_groups_finish(&c->groups);
     pkv_free(c->batches);

@@ -137,6 +137,14 @@ static void add_bar(struct page *p, double frac)
     page_repeat(p, " ", BAR_COLUMNS - (columns < BAR_COLUMNS ? columns : BAR_COLUMNS));
 }
 
+void add_limit_words(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s)
+{
+    if (limit == PKV_LIMIT_LATCH)
+        add_unseen_reason(t, s);
+    else
+        add_limit_reason(t, limit, s);
+}
+
 static void add_line(struct page *p, double frac, enum pkv_limit limit,
                      const struct pkv_scenario *s)
 {
@@ -154,17 +162,13 @@ static void add_line(struct page *p, double frac, enum pkv_limit limit,
         pkv_text_add(&p->text, "  ");
         indent += BAR_COLUMNS + 2;
     }
-    if (limit == PKV_LIMIT_LATCH)
-        add_unseen_reason(&reason, s);
-    else
-        add_limit_reason(&reason, limit, s);
+    add_limit_words(&reason, limit, s);
     page_wrap(p, indent, reason.text ? reason.text : "");
     p->text.failed |= reason.failed;
     pkv_text_free(&reason);
 }
 
-/* Causes that made someone wait, the largest share first; ties in their order. */
-static size_t sort_causes(const double *frac, enum pkv_limit *out)
+size_t sort_causes(const double *frac, enum pkv_limit *out)
 {
     size_t num = 0;
     for (int i = PKV_LIMIT_NOTHING + 1; i < PKV_LIMIT_COUNT; i++) {
@@ -358,9 +362,8 @@ static void add_compute_bound_advice(struct pkv_text *t, const enum pkv_limit *c
         pkv_text_add(t, "; a larger budget only makes steps longer");
 }
 
-/* causes: [num], the largest first. */
-static void add_next(struct pkv_text *t, const enum pkv_limit *causes, size_t num,
-                     const struct pkv_scenario *s, const struct pkv_summary *summary, bool can_hit)
+void add_next(struct pkv_text *t, const enum pkv_limit *causes, size_t num,
+              const struct pkv_scenario *s, const struct pkv_summary *summary, bool can_hit)
 {
     const struct pkv_engine_figures *e = &summary->engine;
     double frac = num > 0 ? summary->limit_frac[causes[0]] : 0;

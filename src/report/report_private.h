@@ -85,6 +85,20 @@ void add_latch_reason(struct pkv_text *t, const char *refused, uint64_t num_step
 void page_limits(struct page *p, const struct pkv_scenario *scenario,
                  const struct pkv_summary *summary, bool can_hit);
 
+/* Its parts: causes that made someone wait, the largest share first, ties in their order (out has room
+ * for PKV_LIMIT_COUNT); one of them in words; what to try next, of these causes. */
+size_t sort_causes(const double *frac, enum pkv_limit *out);
+void add_limit_words(struct pkv_text *t, enum pkv_limit limit, const struct pkv_scenario *s);
+void add_next(struct pkv_text *t, const enum pkv_limit *causes, size_t num,
+              const struct pkv_scenario *s, const struct pkv_summary *summary, bool can_hit);
+
+/* ---- summary.c ---- */
+
+/* How the run ended when that was not well; NULL when it was. */
+const char *summary_warning(const struct pkv_engine_figures *e);
+/* Why no prompt can be found in the cache, whatever the pool; NULL = some may be. */
+const char *why_no_hits(const struct pkv_scenario *scenario, const struct pkv_trace_notes *notes);
+
 /* ---- ask.c ---- */
 
 /* The request that starved, and how to ask why. step_ns > 0: times in steps. */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "pagedkv/report.h"
 
 struct pkv_sim {
     struct pkv_scenario *scenario;   /* owned, as all pointers below */
@@ -15,6 +16,7 @@ struct pkv_sim {
     struct pkv_traffic traffic;
     struct pkv_metrics *metrics;
     struct pkv_columns *columns;
+    struct pkv_html *html;           /* NULL = no report.html is wanted */
     struct pkv_engine *engine;
     struct pkv_engine_figures figures;   /* the engine's, which is gone once all is reckoned */
     const char *json;                /* borrowed from metrics */
@@ -91,7 +93,11 @@ static int open_record(struct pkv_sim *sim, const struct pkv_sim_config *c, stru
         return -1;
     sim->columns = pkv_columns_create(&c->columns, err);
     sim->metrics = sim->columns ? pkv_metrics_create(&metrics, err) : NULL;
-    return sim->metrics ? 0 : -1;
+    if (!sim->metrics || !c->dir || (metrics.files & PKV_FILE_REPORT) == 0)
+        return sim->metrics ? 0 : -1;
+    const struct pkv_html_config page = {.dir = c->dir, .scenario = sim->scenario};
+    sim->html = pkv_html_create(&page, err);
+    return sim->html ? 0 : -1;
 }
 
 static int open_engine(struct pkv_sim *sim, const struct pkv_sim_config *c, struct pkv_err *err)
@@ -99,6 +105,8 @@ static int open_engine(struct pkv_sim *sim, const struct pkv_sim_config *c, stru
     struct pkv_engine_config engine = pkv_sim_engine_config(sim->scenario, &sim->traffic);
     engine.sinks[engine.num_sinks++] = pkv_metrics_sink(sim->metrics);
     engine.sinks[engine.num_sinks++] = pkv_columns_sink(sim->columns);
+    if (sim->html)
+        engine.sinks[engine.num_sinks++] = pkv_html_sink(sim->html);
     engine.check = c->check;
     engine.should_stop = should_stop;
     engine.stop_ctx = sim;
@@ -137,6 +145,7 @@ void pkv_sim_destroy(struct pkv_sim *sim)
     close_engine(sim);
     pkv_metrics_destroy(sim->metrics);
     pkv_columns_destroy(sim->columns);
+    pkv_html_destroy(sim->html);
     pkv_scenario_free_text(sim->resolved);
     pkv_scenario_destroy(sim->scenario);
     pkv_free(sim);
@@ -154,6 +163,14 @@ void pkv_sim_stop(struct pkv_sim *sim)
     atomic_store_explicit(&sim->is_to_stop, true, memory_order_relaxed);
 }
 
+/* A page is written where the other files are kept, as that of another run must not stand among them. */
+static int write_page(struct pkv_sim *sim, const struct pkv_run_info *info,
+                      const struct pkv_trace_notes *notes, struct pkv_err *err)
+{
+    const struct pkv_html_run run = {.metrics = sim->metrics, .notes = notes, .info = info};
+    return sim->html ? pkv_html_write(sim->html, &run, err) : 0;
+}
+
 int pkv_sim_finish(struct pkv_sim *sim, int64_t wall_ns, struct pkv_err *err)
 {
     char sha256[65];
@@ -165,8 +182,15 @@ int pkv_sim_finish(struct pkv_sim *sim, int64_t wall_ns, struct pkv_err *err)
         .scenario_yaml = sim->resolved,
         .wall_ns = wall_ns,
     };
+    struct pkv_trace_notes notes = {0};
+    bool has_notes = sim->traffic.trace != NULL;
+    if (has_notes)
+        notes = *pkv_trace_notes(sim->traffic.trace);
     close_engine(sim);
     int status = pkv_metrics_finish(sim->metrics, &sim->figures, &info, err);
+    if ((status == 0 || pkv_metrics_has_kept(sim->metrics)) &&
+        write_page(sim, &info, has_notes ? &notes : NULL, status < 0 ? NULL : err) < 0)
+        status = -1;
     if (pkv_columns_finish(sim->columns, status < 0 ? NULL : err) < 0)
         status = -1;
     sim->json = pkv_metrics_json(sim->metrics, &info, status < 0 ? NULL : err);

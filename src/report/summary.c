@@ -102,9 +102,7 @@ static bool has_common_text(const struct pkv_scenario *scenario,
     return !notes || notes->rows_own_text < notes->rows_read;
 }
 
-/* Why there cannot be a hit; NULL when there can. */
-static const char *why_no_hits(const struct pkv_scenario *scenario,
-                               const struct pkv_trace_notes *notes)
+const char *why_no_hits(const struct pkv_scenario *scenario, const struct pkv_trace_notes *notes)
 {
     if (has_common_text(scenario, notes))
         return NULL;
@@ -351,11 +349,17 @@ static const char *unfinished(enum pkv_outcome outcome)
     return NULL;
 }
 
-static void add_warning(struct page *p, const struct pkv_engine_figures *e)
+const char *summary_warning(const struct pkv_engine_figures *e)
 {
     const char *text = unfinished(e->outcome);
     if (!text && e->arrived > 0 && e->rejected == e->arrived)
         text = "NOTHING RAN: every request was rejected, as it could never run";
+    return text;
+}
+
+static void add_warning(struct page *p, const struct pkv_engine_figures *e)
+{
+    const char *text = summary_warning(e);
     if (!text)
         return;
     page_ink(p, INK_PREEMPTED);
