@@ -295,7 +295,8 @@ struct pkv_compare;
  * figures. Requests are compared with those of the first configuration row by row, for which each
  * run under way, and the first one of each seed, keeps 32 bytes a request; a run under way keeps 24
  * more for tenants and priorities. What is kept of each run and tenant is 96 bytes, of each
- * configuration over time up to 128 kB.
+ * configuration over time up to 128 kB, and for a page, of up to 12 of them, their
+ * distributions, mostly below 1 MB.
  *   out_failed  which configuration an error is about; NULL is allowed. Of several errors the one
  *               of the earliest run is told, whatever the number of threads
  *   errors      as those of a run; PKV_ERR_INPUT also for several seeds of a trace or under a varied

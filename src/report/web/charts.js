@@ -238,7 +238,7 @@
         return Math.round(100 * value) + " %";
       if (line.format === time)
         return value === 0 ? "0" : duration(value).replace(/\.0+ /, " ");
-      return Number.isInteger(value) ? count(value) : String(value);
+      return Number.isInteger(value) ? count(value) : "";     /* there are no halves of a count */
     }
 
     update() {
