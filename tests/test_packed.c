@@ -140,7 +140,8 @@ START_TEST(test_what_goes_in_comes_out)
     char *text = read_text(folder, "page");
     snprintf(head, sizeof head, "<script type=\"text/plain\" id=\"pkv-r1-steps\">{\"columns\":[\"step\","
              "\"same\",\"any\",\"less\",\"plus\",\"edges\"],\"linear\":[\"step\"],"
-             "\"less\":{\"less\":\"any\"},\"plus\":{\"plus\":\"any\"},\"rows\":%llu}\n", (unsigned long long)num_rows);
+             "\"less\":{\"less\":\"any\"},\"plus\":{\"plus\":\"any\"},\"rows\":%llu}\n",
+             (unsigned long long)num_rows);
     ck_assert_int_eq(strncmp(text, head, strlen(head)), 0);
     const char *line = text + strlen(head);
     for (size_t i = 0; i < NUM_COLUMNS; i++, line += strcspn(line, "\n") + 1)
