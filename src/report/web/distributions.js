@@ -132,8 +132,13 @@
   function marks(h, scale) {
     const group = svg("g", {});
     const ends = [-100, -100];    /* of the lower line and the upper one */
+    const places = new Map();         /* ns -> names; in order, as quantiles rise */
     for (const [name, q] of [...MARKS, ["max", 1]]) {
-      const ns = quantile(h, q), x = scale.x(ns), text = `${name} ${duration(ns)}`;
+      const ns = quantile(h, q);
+      places.set(ns, [...(places.get(ns) || []), name]);
+    }
+    for (const [ns, names] of places) {
+      const x = scale.x(ns), text = `${names.join(", ")} ${duration(ns)}`;
       const width = 6.4 * text.length, half = width / 2;
       const at = Math.min(Math.max(x, LEFT + half), WIDTH - RIGHT - half);
       const lower = at - width / 2 >= ends[0] || ends[0] < ends[1];

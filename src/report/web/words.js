@@ -205,6 +205,9 @@
         body.append(element("p", {class: "warning"}, text));
     if (run.summary.whole)
       body.append(element("p", {}, "The figures cover a window of the run (measure); the charts show all."));
+    if (words.step_ns > 0)
+      body.append(element("p", {class: "hint"}, `Every step takes ${duration(words.step_ns)}, which the ` +
+        "scenario chose: read times as numbers of steps."));
     body.append(tiles(run.summary, words));
     await drawLimits(body, run, t);
     if (words.next)
