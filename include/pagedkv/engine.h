@@ -140,13 +140,16 @@ struct pkv_event {
 };
 
 /* Where results go. Any call may be NULL. A call that returns -1 ends the run. Order within a step:
- * what arrivals and aborts bring (event, request), the plan's events, planned, what tokens and
+ * what arrivals and aborts bring (event, request), the plan's events, planned, scheduled, what tokens and
  * finishes bring (gap, event, request), step. */
 struct pkv_sink {
     int (*event)(void *ctx, const struct pkv_event *event, struct pkv_err *err);
     /* The plan has all its entries spelled out. */
     int (*planned)(void *ctx, struct pkv_sched *sched, const struct pkv_plan *plan,
                    struct pkv_err *err);
+    /* The same moment for who looks at the state alone, and not in every step: no entry is spelled out,
+     * so that the call costs nothing by itself. The pool is as the row's counts have it. */
+    int (*scheduled)(void *ctx, struct pkv_sched *sched, struct pkv_err *err);
     int (*request)(void *ctx, const struct pkv_request_row *row, struct pkv_err *err);
     void (*gap)(void *ctx, int64_t gap_ns);      /* a gap between two tokens, not the regular one */
     int (*step)(void *ctx, struct pkv_sched *sched, const struct pkv_step_row *row,

@@ -28,11 +28,19 @@ int emit_request(struct pkv_engine *e, struct pkv_request *r, const char *reason
     return 0;
 }
 
-/* Sinks see every scheduled request, the steady ones as well. */
-int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+static int emit_scheduled(struct pkv_engine *e, struct pkv_err *err)
 {
-    if (!e->wants_plans)
-        return 0;
+    for (size_t i = 0; i < e->config.num_sinks; i++) {
+        const struct pkv_sink *sink = &e->config.sinks[i];
+        if (sink->scheduled && sink->scheduled(sink->ctx, e->sched, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Sinks see every scheduled request, the steady ones as well. */
+static int emit_whole(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
     struct pkv_plan whole = *plan;
     size_t num = pkv_plan_num_scheduled(plan);
     if (pkv_grow(&e->entries, &e->entries_capacity, num, sizeof(*e->entries), err) < 0)
@@ -47,6 +55,13 @@ int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_e
             return -1;
     }
     return 0;
+}
+
+int emit_planned(struct pkv_engine *e, const struct pkv_plan *plan, struct pkv_err *err)
+{
+    if (e->wants_plans && emit_whole(e, plan, err) < 0)
+        return -1;
+    return emit_scheduled(e, err);
 }
 
 int emit_step(struct pkv_engine *e, struct pkv_err *err)
