@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-static const struct html_part *const parts[] = {&html_steps, &html_requests};
+static const struct html_part *const parts[] = {&html_steps, &html_requests, &html_blockmap};
 #define NUM_PARTS (sizeof parts / sizeof *parts)
 
 struct pkv_html {
@@ -66,6 +66,15 @@ static int on_planned(void *ctx, struct pkv_sched *sched, const struct pkv_plan 
     return 0;
 }
 
+static int on_scheduled(void *ctx, struct pkv_sched *sched, struct pkv_err *err)
+{
+    const struct pkv_html *h = ctx;
+    for (size_t i = 0; i < NUM_PARTS; i++)
+        if (h->sinks[i].scheduled && h->sinks[i].scheduled(h->sinks[i].ctx, sched, err) < 0)
+            return -1;
+    return 0;
+}
+
 static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_err *err)
 {
     const struct pkv_html *h = ctx;
@@ -92,6 +101,7 @@ struct pkv_sink pkv_html_sink(struct pkv_html *h)
     for (size_t i = 0; i < NUM_PARTS; i++) {
         all.event = h->sinks[i].event ? on_event : all.event;
         all.planned = h->sinks[i].planned ? on_planned : all.planned;
+        all.scheduled = h->sinks[i].scheduled ? on_scheduled : all.scheduled;
         all.request = h->sinks[i].request ? on_request : all.request;
         all.step = h->sinks[i].step ? on_step : all.step;
     }

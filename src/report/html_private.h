@@ -61,6 +61,7 @@ struct html_part {
 };
 extern const struct html_part html_steps;      /* html_steps.c */
 extern const struct html_part html_requests;   /* html_requests.c */
+extern const struct html_part html_blockmap;   /* blockmap_write.c */
 
 /* Rows that come from files. */
 int html_steps_add(void *steps, const int64_t *row, struct pkv_err *err);
