@@ -90,6 +90,8 @@ int try_walk(struct walk *w, struct pkv_err *err)
     w->stepper = pkv_stepper_create(&stepper, err);
     if (w->stepper != NULL) {
         config.sinks[0] = pkv_stepper_sink(w->stepper);
+        if (w->also.ctx != NULL)
+            config.sinks[config.num_sinks++] = w->also;
         engine = pkv_engine_create(&config, err);
     }
     if (engine != NULL)

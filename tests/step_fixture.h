@@ -27,6 +27,7 @@ struct walk {
     size_t num_asked, num_given;
     struct pkv_span spans[2];
     struct pkv_stepper *stepper;
+    struct pkv_sink also;         /* beside the stepper's; ctx NULL = none */
     struct pkv_report_style style;
     enum pkv_pause next;          /* where every pause goes on to; PKV_PAUSE_STEP: the next step */
     const char *only;
