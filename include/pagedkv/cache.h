@@ -377,6 +377,9 @@ bool pkv_cache_takes_runs(const struct pkv_cache *cache);
 uint32_t pkv_cache_ref_cnt(const struct pkv_cache *cache, pkv_block_id id);
 bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id);
 uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out);
+/* All at once: bit b of words[w] is set when block 32 w + b has an identity. words has room for num_blocks
+ * bits, rounded up to whole words. */
+void pkv_cache_identity_bits(const struct pkv_cache *cache, uint32_t *words);
 
 /* Identities lost since pkv_cache_clear_evicted(), block ids in order. Kept only after
  * pkv_cache_log_evicted(cache, true).

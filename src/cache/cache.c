@@ -425,6 +425,17 @@ bool pkv_cache_has_identity(const struct pkv_cache *cache, pkv_block_id id)
     return cache_has_key(cache, id);
 }
 
+void pkv_cache_identity_bits(const struct pkv_cache *cache, uint32_t *words)
+{
+    uint32_t num = pkv_pool_num_blocks(cache->pool);
+    for (uint32_t first = 0; first < num; first += 32) {
+        uint32_t word = 0, end = num - first < 32 ? num - first : 32;
+        for (uint32_t i = 0; i < end; i++)
+            word |= (uint32_t)cache_has_key(cache, first + i) << i;
+        words[first / 32] = word;
+    }
+}
+
 uint32_t pkv_cache_list_free(const struct pkv_cache *cache, pkv_block_id *out)
 {
     return pkv_pool_list_free(cache->pool, out);

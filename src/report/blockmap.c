@@ -61,6 +61,13 @@ uint32_t blockmap_num_cells(const struct blockmap *map)
     return (uint32_t)(((uint64_t)map->num_blocks + map->cell_blocks - 1) / map->cell_blocks);
 }
 
+/* A frame counts for at least as much as looking at all blocks costs. */
+static size_t weight(const struct blockmap *map, const struct map_frame *frame)
+{
+    size_t bytes = frame_bytes(frame), least = map->num_blocks * sizeof(pkv_block_id);
+    return bytes > least ? bytes : least;
+}
+
 /* The first one stays, every second one goes. */
 static void thin_out(struct blockmap *map)
 {
@@ -71,7 +78,7 @@ static void thin_out(struct blockmap *map)
             frame_free(&map->frames[i]);
             continue;
         }
-        map->num_bytes += frame_bytes(&map->frames[i]);
+        map->num_bytes += weight(map, &map->frames[i]);
         map->frames[kept++] = map->frames[i];
     }
     map->num = kept;
@@ -87,7 +94,7 @@ static int keep(struct blockmap *map, const struct pkv_step_row *row, struct pkv
     if (pkv_grow(&map->frames, &map->capacity, map->num + 1, sizeof *map->frames, err) < 0 ||
         frame_copy(taken, &map->frames[map->num], err) < 0)
         return -1;
-    map->num_bytes += frame_bytes(&map->frames[map->num]);
+    map->num_bytes += weight(map, &map->frames[map->num]);
     map->num++;
     while (map->num_bytes > map->most_bytes && map->num > 1)
         thin_out(map);

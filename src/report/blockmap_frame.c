@@ -1,8 +1,8 @@
 /*
  * blockmap_frame.c - one state of the pool, copied right after scheduling.
  *
- * Reference counts are not copied: a block is held as often as it stands in the tables, but for what
- * the link holds (invariant C1 of the cache), which is looked for only while something is under way.
+ * Reference counts are not copied, nor asked for: a block is held as often as it stands in the tables,
+ * but for what the link holds (invariant C1 of the cache), which is looked for while something is under way.
  */
 #include "report/blockmap_private.h"
 
@@ -99,15 +99,6 @@ static int take_link(struct blockmap *map, const struct pkv_cache *cache, struct
     return add_table(&map->taken, &table, err);
 }
 
-static uint32_t cached_word(const struct pkv_cache *cache, pkv_block_id first, pkv_block_id end)
-{
-    uint32_t word = 0;
-    for (pkv_block_id id = first; id < end; id++)
-        if (pkv_cache_ref_cnt(cache, id) == 0 && pkv_cache_has_identity(cache, id))
-            word |= UINT32_C(1) << (id - first);
-    return word;
-}
-
 /* No words at all where no free block has an identity. */
 static int take_cached(struct blockmap *map, const struct pkv_cache *cache, struct pkv_err *err)
 {
@@ -118,11 +109,9 @@ static int take_cached(struct blockmap *map, const struct pkv_cache *cache, stru
     if (pkv_grow(&f->cached, &f->words_capacity, num, sizeof *f->cached, err) < 0)
         return -1;
     f->num_words = num;
-    for (size_t w = 0; w < num; w++) {
-        size_t first = w * WORD_BITS, end = first + WORD_BITS;
-        f->cached[w] = cached_word(cache, (pkv_block_id)first,
-                                   (pkv_block_id)(end < map->num_blocks ? end : map->num_blocks));
-    }
+    pkv_cache_identity_bits(cache, f->cached);
+    for (size_t i = 0; i < f->num_places; i++)
+        f->cached[f->places[i] / WORD_BITS] &= ~(UINT32_C(1) << f->places[i] % WORD_BITS);
     return 0;
 }
 
@@ -153,7 +142,7 @@ static void count_blocks(struct blockmap *map, const struct pkv_cache *cache)
 {
     for (pkv_block_id id = 0; id < map->num_blocks; id++) {
         struct map_cell *cell = &map->taken.cells[id / map->cell_blocks];
-        bool is_free = pkv_cache_ref_cnt(cache, id) == 0;
+        bool is_free = map->marks[id] == 0;
         cell->used += !is_free;
         cell->shared += map->marks[id] > 1;
         cell->cached += is_free && pkv_cache_has_identity(cache, id);

@@ -75,7 +75,8 @@ struct blockmap {
     size_t most_bytes, most_written;
     uint64_t stride, num_ticks;
     struct map_frame *frames;        /* owned, [num] */
-    size_t num, capacity, num_bytes;
+    size_t num, capacity;
+    size_t num_bytes;                /* of all frames, one counting for at least 4 bytes a block */
     struct map_frame taken;          /* owned: of this tick, until its row is there */
     bool has_taken;
     uint32_t *marks;                 /* owned, [num_blocks]: holders counted in the frame being taken */
@@ -87,7 +88,7 @@ void blockmap_destroy(struct blockmap *map);
 /* The engine's sink.
  *   cost     nothing in a tick that has no frame, else O(blocks + their holders); of n ticks with room for
  *            k frames O(k log(n / k)) have one for a time
- *   memory   most_bytes, 8 MiB, and one frame more */
+ *   memory   at most most_bytes, and one frame more */
 struct pkv_sink blockmap_sink(struct blockmap *map);
 
 /* The state right after scheduling. */
