@@ -353,7 +353,7 @@ START_TEST(without_room_every_second_frame_goes)
         size_t sum = 0;
         for (size_t k = 0; k < map->num; k++) {
             expect_same(&map->frames[k], &whole->frames[k * map->stride]);
-            sum += most_of(frame_bytes(&map->frames[k]), map->num_blocks * sizeof(pkv_block_id));
+            sum += most_of(frame_bytes(&map->frames[k]), (size_t)2 * map->num_blocks);
         }
         ck_assert_uint_eq(sum, map->num_bytes);
         blockmap_destroy(whole);
@@ -487,7 +487,7 @@ START_TEST(every_nth_frame_is_written)
     ck_assert_msg(all != NULL, "%s", err.text);
     ck_assert_ptr_nonnull(strstr(all,
         "id=\"pkv-blockmap\">{\"blocks\":6,\"cell_blocks\":1,\"ticks\":5,\"stride\":1,"
-        "\"layout\":\"paged\",\"takes_runs\":false,\"groups\":[{\"name\":\"full\",\"block_size\":2}]}<"));
+        "\"layout\":\"paged\",\"takes_runs\":false,\"looks_ahead\":false,\"groups\":[{\"name\":\"full\",\"block_size\":2}]}<"));
     ck_assert_ptr_nonnull(strstr(all, "\"tables\"],\"rows\":5}"));
     ck_assert_ptr_nonnull(strstr(all, "\"computed\",\"end\"],\"rows\":7}"));
     /* 3 of a, 3 of b, of which none was b's; a's fourth; c's 2; d's 4. */

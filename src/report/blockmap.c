@@ -32,6 +32,7 @@ struct blockmap *blockmap_create(const struct blockmap_config *config, struct pk
     memcpy(map->groups, sched->groups, sizeof map->groups);
     map->layout = sched->policies.layout->info.name;
     map->takes_runs = sched->policies.layout->create != NULL;
+    map->looks_ahead = pkv_speculation_lookahead(&sched->speculation) > 0;
     map->most_bytes = config->most_bytes ? config->most_bytes : MOST_BYTES;
     map->most_written = config->most_written ? config->most_written : MOST_WRITTEN;
     map->cell_blocks = blocks_per_cell(map->num_blocks,
@@ -64,7 +65,7 @@ uint32_t blockmap_num_cells(const struct blockmap *map)
 /* A frame counts for at least as much as looking at all blocks costs. */
 static size_t weight(const struct blockmap *map, const struct map_frame *frame)
 {
-    size_t bytes = frame_bytes(frame), least = map->num_blocks * sizeof(pkv_block_id);
+    size_t bytes = frame_bytes(frame), least = (size_t)2 * map->num_blocks;
     return bytes > least ? bytes : least;
 }
 

@@ -71,12 +71,13 @@ struct blockmap {
     uint32_t num_blocks, num_groups, cell_blocks;   /* cell_blocks: a power of two */
     struct pkv_group_config groups[PKV_MAX_GROUPS];
     const char *layout;
-    bool takes_runs;
+    bool takes_runs;                 /* a request has blocks for all it may store, from the beginning */
+    bool looks_ahead;                /* tables may be ahead of what is computed */
     size_t most_bytes, most_written;
     uint64_t stride, num_ticks;
     struct map_frame *frames;        /* owned, [num] */
     size_t num, capacity;
-    size_t num_bytes;                /* of all frames, one counting for at least 4 bytes a block */
+    size_t num_bytes;                /* of all frames, one counting for at least 2 bytes a block */
     struct map_frame taken;          /* owned: of this tick, until its row is there */
     bool has_taken;
     uint32_t *marks;                 /* owned, [num_blocks]: holders counted in the frame being taken */

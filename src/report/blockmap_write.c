@@ -249,6 +249,11 @@ static void add_groups(struct pkv_text *t, const struct blockmap *map)
     }
 }
 
+static const char *word_of(bool is_so)
+{
+    return is_so ? "true" : "false";
+}
+
 static int write_head(const struct blockmap *map, size_t nth, const char *prefix, struct pkv_out *out,
                       struct pkv_err *err)
 {
@@ -257,7 +262,8 @@ static int write_head(const struct blockmap *map, size_t nth, const char *prefix
                  ",\"stride\":%" PRIu64 ",\"layout\":", map->num_blocks, map->cell_blocks,
                  map->num_ticks, map->stride * nth);
     pkv_text_json(&t, map->layout);
-    pkv_text_fmt(&t, ",\"takes_runs\":%s,\"groups\":[", map->takes_runs ? "true" : "false");
+    pkv_text_fmt(&t, ",\"takes_runs\":%s,\"looks_ahead\":%s,\"groups\":[", word_of(map->takes_runs),
+                 word_of(map->looks_ahead));
     add_groups(&t, map);
     pkv_text_add(&t, "]}");
     int result = t.failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for the block map") : 0;

@@ -21,6 +21,7 @@ const blockmapPanel = (() => {
     [F.EXTERNAL, "external", "free, in runs too short for the first in line"],
   ];
   const SPEEDS = [1, 2, 5, 10, 30];
+  const TIP = 340;               /* pixels; of what is told at the pointer */
   const LABELS = 58;             /* pixels of the numbers left of the grid */
   const HEIGHT = 560, MOST = 44, LEAST = 6;   /* pixels: of the grid at most, of a cell */
   const KEYS = [
@@ -38,7 +39,8 @@ const blockmapPanel = (() => {
 
   class Panel {
     constructor(body, frames, time) {
-      Object.assign(this, {frames, time, head: frames.head, at: 0, block: null, chosen: null, timer: null});
+      Object.assign(this, {frames, time, head: frames.head, at: 0, cursor: null, hover: null, chosen: null,
+                           timer: null});
       this.cells = Math.ceil(this.head.blocks / this.head.cell_blocks);
       this.build(body);
       this.bind();
@@ -50,24 +52,25 @@ const blockmapPanel = (() => {
 
     build(body) {
       const button = (name, text, title) => this[name] = element("button", {type: "button", title}, text);
-      button("first", "⏮", "First frame (b)");
+      button("first", "|◀", "First frame (b)");
       button("back", "◀", "One frame back (,)");
       button("play", "Play", "Play or pause (p)");
       button("forward", "▶", "One frame forward (.)");
-      button("last", "⏭", "Last frame (e)");
+      button("last", "▶|", "Last frame (e)");
       for (const name of ["first", "back", "forward", "last"])
         this[name].setAttribute("aria-label", this[name].title);
       this.range = element("input", {type: "range", min: 0, max: this.frames.num - 1, step: 1, value: 0,
                                      "aria-label": "Frame"});
       this.tick = element("input", {type: "number", min: 0, max: Math.max(0, this.head.ticks - 1), step: 1});
       this.speed = element("select", {}, ...SPEEDS.map((n) =>
-        element("option", {value: n}, `${n} a second`)));
+        element("option", {value: n}, plural(n, "frame") + " a second")));
       this.speed.value = 5;
       this.choice = element("select", {});
       this.figures = element("p", {class: "figures", role: "status", "aria-live": "polite"});
       this.legend = element("ul", {class: "legend", "aria-label": "Blocks of this frame by state"});
       this.canvas = element("canvas", {tabindex: 0, role: "application", "aria-roledescription": "block map",
         "aria-label": "Blocks of the pool; arrows move from block to block"});
+      this.tip = element("div", {class: "tip", "aria-hidden": "true", hidden: ""});
       this.grid = element("div", {class: "grid"}, this.canvas);
       this.detail = element("p", {class: "detail", role: "status", "aria-live": "polite"});
       this.table = element("div", {class: "table"});
@@ -75,9 +78,9 @@ const blockmapPanel = (() => {
       body.append(element("p", {class: "sampling"}, this.wordsOfSampling()),
         element("div", {class: "controls", role: "group", "aria-label": "Frames"},
           this.first, this.back, this.play, this.forward, this.last, this.range,
-          element("label", {}, "tick", this.tick), element("label", {}, "frames", this.speed),
+          element("label", {}, "tick", this.tick), element("label", {}, "speed", this.speed),
           element("label", {}, "highlight", this.choice)),
-        this.figures, this.legend, this.grid, this.detail, this.table, this.helpOnKeys());
+        this.figures, this.legend, element("div", {class: "picture"}, this.grid, this.tip), this.detail, this.table, this.helpOnKeys());
       this.body = body;
       this.shapes = new Map(this.statesThatMayBe().map((row) => this.addToLegend(...row)));
     }
@@ -87,25 +90,26 @@ const blockmapPanel = (() => {
       for (const [keys, what] of KEYS)
         list.append(element("dt", {}, ...keys.split(" ").flatMap((key, i) =>
           [i > 0 ? " " : "", element("kbd", {}, key)])), element("dd", {}, what));
-      return element("details", {}, element("summary", {}, "Keys"), list);
+      return element("details", {}, element("summary", {}, "Keys, while the focus is in this panel"), list);
     }
 
     wordsOfSampling() {
       const {stride, ticks, cell_blocks: size} = this.head, num = this.frames.num;
       const which = stride === 1 ? `Every tick of the run has a frame: ${count(num)}.`
         : `Sampled: every ${ordinal(stride)} tick has a frame, ${count(num)} ticks of ${count(ticks)}.`;
-      const cells = size === 1 ? "" : ` A cell is ${count(size)} blocks, as the pool has ` +
-        `${count(this.head.blocks)}; which block is whose is not kept.`;
+      const cells = size === 1 ? "" : ` The pool has ${count(this.head.blocks)} blocks, so that a ` +
+        `cell is ${count(size)} of them: filled from below as far as they are held, barred where nothing ` +
+        "is stored yet, dotted as far as the others are cached. Which block is whose is not kept.";
       return which + " A frame is the pool right after the scheduling of its tick, exactly." + cells;
     }
 
     statesThatMayBe() {
-      const holders = this.frames.tables.holder;
-      const hasLink = holders.includes(2), runs = this.head.takes_runs;
-      const isAhead = runs || this.head.looks_ahead;
-      return STATES.filter(([state]) => state === F.LINK ? hasLink : state === F.RESERVED ? isAhead
-        : state === F.UNUSED || state === F.EXTERNAL ? runs : state === F.CACHED || state === F.SHARED
-          ? !runs : true);
+      const runs = this.head.takes_runs, may = new Map([
+        [F.LINK, this.frames.tables.holder.includes(F.ON_LINK)],
+        [F.RESERVED, runs || this.head.looks_ahead], [F.UNUSED, runs], [F.EXTERNAL, runs],
+        [F.SHARED, !runs], [F.CACHED, this.frames.counts.cached_blocks.some((n) => n > 0)]]);
+      return STATES.filter(([state]) => may.get(state) !== false).map((row) =>
+        row[0] === F.FREE && !may.get(F.CACHED) ? [F.FREE, "free", "free"] : row);
     }
 
     addToLegend(state, name, words) {
@@ -134,9 +138,10 @@ const blockmapPanel = (() => {
       this.choice.onchange = () => this.highlight(this.choice.value === "" ? null : Number(this.choice.value));
       this.body.addEventListener("keydown", (event) => this.key(event));
       this.canvas.addEventListener("keydown", (event) => this.keyInGrid(event));
-      this.canvas.onpointermove = (event) => this.look(this.blockAt(event));
-      this.canvas.onpointerleave = () => this.look(null);
-      this.canvas.onclick = (event) => { this.look(this.blockAt(event)); this.highlightBlock(); };
+      this.canvas.onpointermove = (event) => this.look(this.cursor, this.blockAt(event));
+      this.canvas.onpointerleave = () => this.look(this.cursor, null);
+      this.canvas.onblur = () => this.look(null, this.hover);
+      this.canvas.onclick = (event) => { this.look(this.blockAt(event), null); this.highlightBlock(); };
       this.time.onCursor((ns) => this.follow(ns));
       new ResizeObserver(() => this.later("resize")).observe(this.body);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.later("draw"));
@@ -173,14 +178,14 @@ const blockmapPanel = (() => {
     }
 
     keyInGrid(event) {
-      const last = this.cells - 1, from = this.block === null ? 0 : this.block;
+      const last = this.cells - 1, from = this.cursor === null ? 0 : this.cursor;
       const to = {ArrowLeft: from - 1, ArrowRight: from + 1, ArrowUp: from - this.columns,
                   ArrowDown: from + this.columns, Home: 0, End: last}[event.key];
       if (event.key === "Enter") {
         this.highlightBlock();
       } else if (to !== undefined) {
-        this.look(this.block === null ? 0 : to < 0 || to > last ? from : to);
-        this.scrollTo(this.block);
+        this.look(this.cursor === null ? 0 : to < 0 || to > last ? from : to, null);
+        this.scrollTo(this.cursor);
       } else {
         return;
       }
@@ -344,24 +349,40 @@ const blockmapPanel = (() => {
 
     /* ---- one block ---- */
 
-    look(block) {
-      if (block === this.block)
+    /* What is under the pointer goes before what the keyboard's cursor is at. */
+    get block() {
+      return this.hover === null ? this.cursor : this.hover;
+    }
+
+    look(cursor, hover) {
+      if (cursor === this.cursor && hover === this.hover)
         return;
-      this.block = block;
+      this.cursor = cursor;
+      this.hover = hover;
       this.tellBlock();
       this.later("draw");
     }
 
     tellBlock() {
-      this.detail.textContent = this.block === null ? "" : this.blocks ? this.wordsOfBlock(this.block)
+      const text = this.block === null ? "" : this.blocks ? this.wordsOfBlock(this.block)
         : this.wordsOfCell(this.block);
+      this.detail.textContent = this.tip.textContent = text;
+      this.tip.hidden = text === "";
+      if (text === "")
+        return;
+      const [x, top] = this.corner(this.block), y = top - this.grid.scrollTop;
+      const room = this.grid.clientWidth, wide = Math.min(TIP, room), below = y < this.grid.clientHeight / 2;
+      this.tip.style.width = wide + "px";
+      this.tip.style.left = Math.max(0, Math.min(x + this.size + 6, room - wide)) + "px";
+      this.tip.style.top = below ? y + this.size + 6 + "px" : "auto";
+      this.tip.style.bottom = below ? "auto" : this.grid.clientHeight - y + 6 + "px";
     }
 
     wordsOfBlock(block) {
       const f = this.frames, state = this.blocks.state[block];
       const words = STATES.find(([known]) => known === state)[2].replace(/:.*/, "");
       const text = `Block ${count(block)}: ${words}, reference count ${this.blocks.refs[block]}`;
-      const holders = f.holdersOf(this.at, block).filter((holder) => f.tables.holder[holder.table] !== 2);
+      const holders = f.holdersOf(this.at, block).filter((holder) => f.tables.holder[holder.table] !== F.ON_LINK);
       if (holders.length === 0)
         return text + ".";
       const size = this.head.groups[f.tables.group[holders[0].table]].block_size;
@@ -501,8 +522,7 @@ const blockmapPanel = (() => {
     when: (runs) => runs.some(hasMap) || (runs.length > 1 ? false
       : "States of the pool are kept while a run goes on; this page was made from its files."),
     async draw(body, run, time, runs) {
-      const shown = runs.find(hasMap);
-      this.shown = new Panel(body, await blockmapFrames.load(shown), time);
+      new Panel(body, await blockmapFrames.load(runs.find(hasMap)), time);
     },
   });
 

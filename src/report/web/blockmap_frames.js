@@ -10,6 +10,7 @@ const blockmapFrames = (() => {
   /* What a block is in a frame. */
   const FREE = 0, CACHED = 1, OWN = 2, SHARED = 3, RESERVED = 4, UNUSED = 5, LINK = 6, EXTERNAL = 7;
   const RUNNING = 0, ON_LINK = 2;      /* holders of tables; 1 is resuming */
+  const NO_LETTER = 65535;
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
   const sums = (counts) => {
@@ -81,15 +82,16 @@ const blockmapFrames = (() => {
       }
     }
 
-    /* A request keeps its letter while it has tables; one that is called by a letter has that one. */
+    /* A request keeps its letter while it has tables; one that is called by a letter has that one. When
+     * all are taken, pairs of letters follow. */
     giveLetters() {
-      this.letter = new Uint8Array(this.requests.rows).fill(255);
-      const owner = new Int32Array(LETTERS.length).fill(-1);
+      this.letter = new Uint16Array(this.requests.rows).fill(NO_LETTER);
+      const owner = new Int32Array(LETTERS.length * (LETTERS.length + 1)).fill(-1);
       let turn = 0, before = new Set();
       for (let f = 0; f < this.num; f++) {
         const now = new Set(this.requestsOf(f));
         for (const r of before)
-          if (!now.has(r) && this.letter[r] < 255 && owner[this.letter[r]] === r)
+          if (!now.has(r) && this.letter[r] < NO_LETTER)
             owner[this.letter[r]] = -1;
         for (const r of now)
           if (!before.has(r))
@@ -99,21 +101,20 @@ const blockmapFrames = (() => {
     }
 
     giveLetter(r, owner, turn) {
-      const own = LETTERS.indexOf(this.ids && this.ids[r].length === 1 ? this.ids[r] : "?");
-      if (own >= 0 && owner[own] < 0) {
-        owner[own] = r;
-        this.letter[r] = own;
-        return turn;
+      const own = this.ids && this.ids[r].length === 1 ? LETTERS.indexOf(this.ids[r]) : -1;
+      let place = own;
+      if (own < 0 || owner[own] >= 0) {
+        const num = LETTERS.length;
+        place = [...Array(num).keys()].map((i) => (turn + i) % num).find((i) => owner[i] < 0);
+        if (place === undefined)
+          place = owner.indexOf(-1);
+        else
+          turn = (place + 1) % num;
       }
-      for (let i = 0; i < LETTERS.length; i++) {
-        const place = (turn + i) % LETTERS.length;
-        if (owner[place] >= 0)
-          continue;
+      if (place >= 0) {
         owner[place] = r;
         this.letter[r] = place;
-        return (place + 1) % LETTERS.length;
       }
-      this.letter[r] = 255;
       return turn;
     }
 
@@ -145,7 +146,9 @@ const blockmapFrames = (() => {
     }
 
     letterOf(request) {
-      return this.letter[request] < 255 ? LETTERS[this.letter[request]] : "?";
+      const place = this.letter[request], num = LETTERS.length;
+      return place === NO_LETTER ? "?" : place < num ? LETTERS[place]
+        : LETTERS[Math.floor(place / num) - 1] + LETTERS[place % num];
     }
 
     /* The last frame whose tick begins at or before ns; the first one when there is none. */
@@ -294,5 +297,5 @@ const blockmapFrames = (() => {
       : {requests, counts, tables, newPlaces: first, cached: second});
   }
 
-  return {load, RUNNING, FREE, CACHED, OWN, SHARED, RESERVED, UNUSED, LINK, EXTERNAL};
+  return {load, RUNNING, ON_LINK, FREE, CACHED, OWN, SHARED, RESERVED, UNUSED, LINK, EXTERNAL};
 })();

@@ -10,7 +10,7 @@
 
 const blockmapPaint = (() => {
   const F = blockmapFrames;
-  const HUES = [212, 28, 150, 330, 262, 95, 188, 0, 48, 290, 125, 235];
+  const HUES = [250, 50, 155, 350, 300, 105, 210, 25, 80, 325, 130, 275];   /* of oklch */
   const LABEL_FROM = 13;      /* pixels of a cell from which on it has room for a letter */
 
   /* As the page is now, light or dark. */
@@ -18,15 +18,13 @@ const blockmapPaint = (() => {
     const style = getComputedStyle(element);
     const read = (name) => style.getPropertyValue("--map-" + name).trim();
     return {outline: read("outline"), dot: read("dot"), paper: read("paper"), text: read("text"),
-            mark: read("mark"), light: read("light"), saturation: read("saturation"),
-            letter: read("letter")};
+            mark: read("mark"), light: read("light"), letter: read("letter")};
   }
 
   /* Neighbours in the alphabet are far apart in hue; -1 is nobody's. */
   function colourOf(inks, letter) {
-    if (letter < 0 || letter === 255)
-      return inks.dot;
-    return `hsl(${HUES[letter % HUES.length]} ${inks.saturation} ${inks.light})`;
+    return letter < 0 || letter === 65535 ? inks.dot
+      : `oklch(${inks.light} 0.115 ${HUES[letter % HUES.length]})`;
   }
 
   function outline(c, x, y, s, ink) {
@@ -46,11 +44,18 @@ const blockmapPaint = (() => {
     c.stroke();
   }
 
-  function write(c, x, y, s, text, ink) {
-    c.fillStyle = ink;
-    c.font = `600 ${Math.min(14, Math.round(s * 0.66))}px system-ui, sans-serif`;
+  /* halo: what is behind it where that is not of one colour */
+  function write(c, x, y, s, text, ink, halo) {
+    c.font = `600 ${Math.min(14, Math.round(s * (text.length > 1 ? 0.5 : 0.66)))}px system-ui, sans-serif`;
     c.textAlign = "center";
     c.textBaseline = "middle";
+    if (halo) {
+      c.strokeStyle = halo;
+      c.lineWidth = 3;
+      c.lineJoin = "round";
+      c.strokeText(text, x + s / 2, y + s / 2 + 0.5);
+    }
+    c.fillStyle = ink;
     c.fillText(text, x + s / 2, y + s / 2 + 0.5);
   }
 
@@ -59,7 +64,8 @@ const blockmapPaint = (() => {
       outline(c, x, y, s, inks.outline);
     },
     [F.CACHED](c, x, y, s, cell, inks) {
-      outline(c, x, y, s, inks.outline);
+      if (s >= 8)
+        outline(c, x, y, s, inks.outline);
       const d = Math.max(2, Math.round(s * 0.4));
       c.fillStyle = inks.dot;
       c.fillRect(x + Math.floor((s - d) / 2), y + Math.floor((s - d) / 2), d, d);
@@ -75,7 +81,8 @@ const blockmapPaint = (() => {
       if (height < s)
         outline(c, x, y, s, cell.colour);
       if (s >= LABEL_FROM)
-        write(c, x, y, s, cell.label, cell.filled > 0.7 ? inks.letter : inks.text);
+        write(c, x, y, s, cell.label, cell.filled > 0.9 ? inks.letter : inks.text,
+              cell.filled > 0.9 ? null : inks.paper);
     },
     [F.SHARED](c, x, y, s, cell, inks) {
       c.fillStyle = cell.colour;
@@ -115,8 +122,8 @@ const blockmapPaint = (() => {
     painters[cell.state](c, x, y, s, cell, inks);
   }
 
-  /* Several: filled from below as far as they are held, the shared of them with a bright middle, then
-   * the cached, dotted. */
+  /* Several: filled from below as far as they are held, barred where nothing is stored yet, the shared
+   * of them with a bright middle; above these, dotted, as far as the free ones are cached. */
   function several(c, x, y, s, cell, inks) {
     outline(c, x, y, s, inks.outline);
     const held = Math.round(s * cell.used / cell.blocks);
