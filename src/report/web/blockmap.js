@@ -96,7 +96,7 @@ const blockmapPanel = (() => {
     wordsOfSampling() {
       const {stride, ticks, cell_blocks: size} = this.head, num = this.frames.num;
       const which = stride === 1 ? `Every tick of the run has a frame: ${count(num)}.`
-        : `Sampled: every ${ordinal(stride)} tick has a frame, ${count(num)} ticks of ${count(ticks)}.`;
+        : `Sampled: every ${stride === 2 ? "second" : ordinal(stride)} tick has a frame, ${count(num)} ticks of ${count(ticks)}.`;
       const cells = size === 1 ? "" : ` The pool has ${count(this.head.blocks)} blocks, so that a ` +
         `cell is ${count(size)} of them: filled from below as far as they are held, barred where nothing ` +
         "is stored yet, dotted as far as the others are cached. Which block is whose is not kept.";
