@@ -487,7 +487,8 @@ START_TEST(every_nth_frame_is_written)
     ck_assert_msg(all != NULL, "%s", err.text);
     ck_assert_ptr_nonnull(strstr(all,
         "id=\"pkv-blockmap\">{\"blocks\":6,\"cell_blocks\":1,\"ticks\":5,\"stride\":1,"
-        "\"layout\":\"paged\",\"takes_runs\":false,\"looks_ahead\":false,\"groups\":[{\"name\":\"full\",\"block_size\":2}]}<"));
+        "\"layout\":\"paged\",\"takes_runs\":false,\"looks_ahead\":false,"
+        "\"groups\":[{\"name\":\"full\",\"block_size\":2}]}<"));
     ck_assert_ptr_nonnull(strstr(all, "\"tables\"],\"rows\":5}"));
     ck_assert_ptr_nonnull(strstr(all, "\"computed\",\"end\"],\"rows\":7}"));
     /* 3 of a, 3 of b, of which none was b's; a's fourth; c's 2; d's 4. */
