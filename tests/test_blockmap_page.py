@@ -502,6 +502,41 @@ class Page(MapCase, browser.BrowserCase):
         self.browser.screenshot("blockmap-cells")
         self.check_silent()
 
+    def test_runs_side_by_side(self):
+        """The maps of two runs on one page are at one time."""
+        for preset in ("vllm", "orca-pow2"):
+            self.done("run", os.path.join(SOURCE_ROOT, "scenarios", "paging_vs_reservation.yaml"), "-q", "-o",
+                      preset, "--set", "scheduler.preset=" + preset, "--set", "traffic.requests=40")
+        self.done("report", "vllm", "orca-pow2", "-o", "out")
+        self.browser.open(self.path("out", "report.html"))
+        self.browser.run("document.documentElement.style.scrollBehavior = 'auto';"
+                         "document.getElementById('block-map').scrollIntoView()")
+        times = [[int(row["time_ns"]) for row in self.steps(name).values()] for name in ("vllm", "orca-pow2")]
+        stride = Map(self.page("orca-pow2")).head["stride"]
+        bodies = self.browser.driver.find_elements("css selector", ".blockmap")
+        self.assertEqual(len(bodies), 2)
+        for tick in (0, 40, 317):
+            field = bodies[0].find_element("css selector", 'input[type="number"]')
+            field.clear()
+            field.send_keys(f"{tick}\n")
+            self.browser.run_async("requestAnimationFrame(() => setTimeout(done, 0));")
+            self.assertEqual(int(bodies[0].get_attribute("data-step")), tick)
+            other = max(step for step in range(0, len(times[1]), stride) if times[1][step] <= times[0][tick])
+            self.assertEqual(int(bodies[1].get_attribute("data-step")), other)
+        self.browser.screenshot("blockmap-side-by-side")
+        self.check_silent()
+
+    def test_a_page_from_other_files_says_so(self):
+        self.run_scenario("six_blocks")
+        os.remove(self.path("out", "report.html"))
+        self.done("run", os.path.join(SOURCE_ROOT, "scenarios", "six_blocks.yaml"), "-q", "-o", "out",
+                  "--files", "steps,requests,events,summary,scenario")
+        self.done("report", "out")
+        self.browser.open(self.path("out", "report.html"))
+        self.assertIn("States of the pool are kept while a run goes on",
+                      self.browser.run("return document.getElementById('panels').textContent"))
+        self.check_silent()
+
     def test_shapes_tell_states_apart(self):
         """Without colour, as large as cells are, and as small."""
         self.write("scenario.yaml", SHARERS)

@@ -6,7 +6,7 @@
  */
 "use strict";
 
-const blockmapPanel = (() => {
+(() => {
   const {element, count, duration} = pagedkv;
   const F = blockmapFrames;
 
@@ -513,18 +513,29 @@ const blockmapPanel = (() => {
     }
   }
 
+  const MOST_MAPS = 4;
   const hasMap = (run) => run.has("blockmap") && run.json("blockmap").ticks > 0;
+
+  /* Of several runs each has a map; they are at one time, as the charts are. */
+  async function draw(body, run, time, runs) {
+    const shown = runs.filter(hasMap);
+    for (const one of shown.slice(0, MOST_MAPS)) {
+      const part = element("div", {});
+      if (runs.length > 1)
+        body.append(element("h3", {}, one.name));
+      body.append(part);
+      new Panel(part, await blockmapFrames.load(one), time);
+    }
+    if (shown.length > MOST_MAPS)
+      body.append(element("p", {class: "absent"}, `These are the maps of ${MOST_MAPS} of ${shown.length} runs.`));
+  }
 
   pagedkv.panel({
     name: "block-map",
     order: 60,
     title: "Block map",
     when: (runs) => runs.some(hasMap) || (runs.length > 1 ? false
-      : "States of the pool are kept while a run goes on; this page was made from its files."),
-    async draw(body, run, time, runs) {
-      new Panel(body, await blockmapFrames.load(runs.find(hasMap)), time);
-    },
+      : "States of the pool are kept while a run goes on; this page was made from what it left."),
+    draw,
   });
-
-  return {Panel};
 })();
