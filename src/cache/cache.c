@@ -429,9 +429,10 @@ void pkv_cache_identity_bits(const struct pkv_cache *cache, uint32_t *words)
 {
     uint32_t num = pkv_pool_num_blocks(cache->pool);
     for (uint32_t first = 0; first < num; first += 32) {
-        uint32_t word = 0, end = num - first < 32 ? num - first : 32;
-        for (uint32_t i = 0; i < end; i++)
-            word |= (uint32_t)cache_has_key(cache, first + i) << i;
+        const struct index_record *records = &cache->index.records[first];
+        uint32_t word = 0;
+        for (uint32_t i = num - first < 32 ? num - first : 32; cache->prefix_cache && i-- > 0;)
+            word = word * 2 + (records[i].key != PKV_NO_KEY);
         words[first / 32] = word;
     }
 }
