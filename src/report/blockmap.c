@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 
 #define MOST_BYTES ((size_t)8 << 20)
-#define MOST_WRITTEN ((size_t)1400 << 10)   /* packed and in base64 it is about as much again */
+#define MOST_WRITTEN ((size_t)1400 << 10)   /* packed and in base64 mostly less, at most 4/3 of it */
 #define MOST_BLOCKS 32768u
 #define MOST_CELLS 4096u                    /* where a cell has several */
 
