@@ -263,7 +263,8 @@ void man_files(struct pkv_text *out)
     man_line(out, "The run as a page that stands alone and loads nothing from anywhere. Its data lie in "
                   "script elements that no browser runs: \"pkv-summary\" is summary.json, "
                   "\"pkv-scenario\" scenario.yaml as a JSON text, \"pkv-steps\" and \"pkv-requests\" "
-                  "are tables of the columns above, however steps.csv was thinned out. pagedkv-report(1) "
+                  "are tables of the columns above, however steps.csv was thinned out; \"pkv-blockmap\" "
+                  "and those whose names begin so are the pool over time. pagedkv-report(1) "
                   "makes it of the other files.");
     man_facts(out, "OPENMETRICS", "Of --openmetrics FILE: vLLM's metrics as a scraper would have had them, "
               "names beginning with vllm:, in virtual time from 0, one scrape each --scrape-interval, the "

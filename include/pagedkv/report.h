@@ -49,7 +49,8 @@ char *pkv_report_live(const struct pkv_live *now, const struct pkv_series_point 
 /* A page that stands alone: it loads nothing from anywhere. It is made while the run goes on: a sink
  * keeps every row of the step log and the request log, packed. The file is opened aside at once and takes its
  * name when it is written, as those of the metrics do.
- *   cost    about 2,000 instructions a step; memory 2 MB, and about 3 bytes a step and 20 a request */
+ *   cost    about 2,000 instructions a step, and as many for states of the pool, all blocks now and then;
+ *           memory 2 MB, about 3 bytes a step and 20 a request, and up to 8 MB of such states */
 struct pkv_html_config {
     const char *dir;
     const struct pkv_scenario *scenario;   /* borrowed; outlives the page */
