@@ -28,13 +28,14 @@ from program import FILES, SCENARIO, TRACE, ProgramCase
 COMMANDS = ("run", "replay", "compare", "report", "explain", "conform", "diff", "waste", "trace", "size", "policies",
             "presets", "models", "gpus", "formats", "gen", "synth", "help")
 RUN_FLAGS = ("--output", "--files", "--every", "--on-change", "--set", "--seed", "--check", "--step",
-             "--live", "--pace", "--openmetrics", "--scrape-interval", "--quiet")
+             "--live", "--pace", "--openmetrics", "--scrape-interval", "--quiet",
+             "--perfetto")
 REPLAY_FLAGS = RUN_FLAGS + (
     "--block-size", "--num-blocks", "--num-gpu-blocks", "--preset", "--max-num-seqs",
     "--max-num-batched-tokens", "--no-prefix-cache", "--max-model-len", "--step-time", "--format",
     "--after", "--until", "--columns", "--time-unit", "--hash-block-size", "--speedup", "--limit", "--sort",
     "--lenient-ids", "--kv-budget", "--model", "--kv-dtype", "--tp", "--pp", "--pp-layers")
-LATER_FLAGS = ("--perfetto", "--warm")
+LATER_FLAGS = ("--warm",)
 
 # Takes minutes to end, so that it can be interrupted: one request at a time.
 ENDLESS = """\

@@ -28,6 +28,7 @@ struct session {
     struct pkv_metrics *metrics;
     struct pkv_openmetrics *openmetrics;         /* NULL = not wanted */
     struct pkv_html *html;                       /* NULL = no report.html */
+    struct pkv_perfetto *perfetto;               /* NULL = none */
     struct pkv_engine *engine;
     struct cli_progress progress;
     struct cli_live live;
@@ -85,6 +86,19 @@ static int open_openmetrics(struct session *s, struct pkv_err *err)
     return s->openmetrics != NULL ? 0 : -1;
 }
 
+/* Neither an input nor another file of the run may be written over. */
+static int open_perfetto(struct session *s, struct pkv_err *err)
+{
+    const char *path = s->options->perfetto;
+    if (path == NULL)
+        return 0;
+    if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
+        cli_outdir_spare(&s->dir, s->options->files, path, "--perfetto", err) < 0)
+        return -1;
+    s->perfetto = pkv_perfetto_create(path, err);
+    return s->perfetto != NULL ? 0 : -1;
+}
+
 static int open_engine(struct session *s, struct pkv_err *err)
 {
     struct pkv_engine_config config = pkv_sim_engine_config(s->scenario, &s->traffic);
@@ -97,6 +111,8 @@ static int open_engine(struct session *s, struct pkv_err *err)
         config.sinks[config.num_sinks++] = pkv_openmetrics_sink(s->openmetrics);
     if (s->html != NULL)
         config.sinks[config.num_sinks++] = pkv_html_sink(s->html);
+    if (s->perfetto != NULL)
+        config.sinks[config.num_sinks++] = pkv_perfetto_sink(s->perfetto);
     if (s->options->step) {
         if (cli_stepping_begin(&s->stepping, s->scenario, err) < 0)
             return -1;
@@ -139,7 +155,9 @@ static int open_session(struct session *s, const char *path, const struct cli_se
         return -1;
     if (pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
         return fail_traffic(s, path, err);
-    return open_metrics(s, err) < 0 || open_openmetrics(s, err) < 0 || open_engine(s, err) < 0 ? -1 : 0;
+    if (open_metrics(s, err) < 0 || open_openmetrics(s, err) < 0 || open_perfetto(s, err) < 0)
+        return -1;
+    return open_engine(s, err);
 }
 
 /* A standard input that was made to end looks like one that ended, or like a broken row. */
@@ -183,6 +201,8 @@ static int keep(struct session *s, struct pkv_err *err)
         pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) < 0)
         status = -1;
     if (s->kept && keep_html(s, &info, status < 0 ? NULL : err) < 0)
+        status = -1;
+    if (s->perfetto != NULL && pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0)
         status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
         cli_outdir_say_older(&s->dir, s->options->files);
@@ -232,6 +252,7 @@ static void close_session(struct session *s)
     pkv_openmetrics_destroy(s->openmetrics);
     pkv_metrics_destroy(s->metrics);
     pkv_html_destroy(s->html);
+    pkv_perfetto_destroy(s->perfetto);
     if (!s->kept)
         cli_outdir_unmake(&s->dir);
     cli_outdir_free(&s->dir);
@@ -243,10 +264,11 @@ static void close_session(struct session *s)
 static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
-    bool has_files = s->kept && s->options->dir != NULL;
+    const char *place = s->options->dir != NULL ? s->options->dir : s->options->perfetto;
+    bool has_files = s->kept && place != NULL;
     cli_complain("interrupted after %llu step%s%s%s", (unsigned long long)f->num_steps,
                  f->num_steps == 1 ? "" : "s", has_files ? "; what was done until then is kept in " : "",
-                 has_files ? s->options->dir : "");
+                 has_files ? place : "");
     return CLI_UNFINISHED;
 }
 
@@ -345,6 +367,10 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
     }
     if (o->scrape_ns != 0 && o->openmetrics == NULL) {
         cli_wrong_use(command, "--scrape-interval is about a file that no --openmetrics FILE names");
+        return false;
+    }
+    if (o->perfetto != NULL && strcmp(o->perfetto, "-") == 0 && !o->quiet) {
+        cli_wrong_use(command, "--perfetto - writes to standard output, where the summary goes: add --quiet");
         return false;
     }
     const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"

@@ -13,6 +13,7 @@ struct cli_session_options {
     const char *dir;             /* NULL = write no files */
     unsigned files;              /* of enum pkv_file; 0 = all */
     bool quiet, check, on_change, step, live;
+    const char *perfetto;        /* NULL = none */
     uint64_t every;              /* 0 = not given */
     const char *openmetrics;     /* path; NULL = none */
     int64_t scrape_ns;           /* 0 = not given */
@@ -34,6 +35,10 @@ struct cli_session_options {
      .kind = CLI_COUNT, .offset = CLI_SESSION_AT(every)},                                        \
     {.name = "on-change", .help = "keep a row of steps.csv only if a count in it differs from "  \
      "the last kept row", .kind = CLI_SWITCH, .offset = CLI_SESSION_AT(on_change)},              \
+    {.name = "perfetto", .arg = "FILE", .fallback = "none is written",                           \
+     .help = "write the run as a Chrome trace to open in ui.perfetto.dev: requests with their "  \
+             "phases, preemptions, counters over time; packed if FILE ends in .gz",              \
+     .kind = CLI_WORD, .offset = CLI_SESSION_AT(perfetto)},                                      \
     {.name = "set", .arg = "KEY=VALUE",                                                          \
      .help = "set a key of the scenario (scheduler.watermark=0.1); wins over everything else; "  \
              "may be given many times", .kind = CLI_APPLY, .apply = cli_apply_set},              \

@@ -393,6 +393,24 @@ char *pkv_size_log(const struct pkv_startup_log *log, const struct pkv_kv_model 
                    const struct pkv_kv_config *config, const struct pkv_report_style *style,
                    bool json, enum pkv_log_answer *out_answer, struct pkv_err *err);
 
+/* ---- a run for the Perfetto UI ---- */
+
+/* A sink that writes a Chrome trace in JSON to a file of that name, packed when the name ends in .gz:
+ * a process "requests" with a slice for each request and, nested in it, for each of its phases, marks
+ * and arrows for preemptions, marks for rejections; and a process "pool" with counters of blocks,
+ * requests, preemptions and scheduled tokens, written where they change. Times are virtual, in
+ * microseconds with three decimals: exact. The order of its events is that of the run.
+ *   memory  grows with the most requests live at once, not with the run
+ *   cost    O(1) an event and a step */
+struct pkv_perfetto;
+struct pkv_perfetto *pkv_perfetto_create(const char *path, struct pkv_err *err);
+struct pkv_sink pkv_perfetto_sink(struct pkv_perfetto *perfetto);
+/* After the run, however it ended: the file takes its name. When the disk was full, what fitted is kept
+ * up to its last whole event, but nothing of a packed file; -1 with PKV_ERR_IO. Call it once. */
+int pkv_perfetto_finish(struct pkv_perfetto *perfetto, struct pkv_err *err);
+/* Unless finished, nothing is left of the file. */
+void pkv_perfetto_destroy(struct pkv_perfetto *perfetto);
+
 #ifdef __cplusplus
 }
 #endif
