@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 
-static const struct html_part *const parts[] = {&html_steps, &html_requests, &html_blockmap};
+static const struct html_part *const parts[] = {
+    &html_steps, &html_requests, &html_blockmap, &html_timeline,
+};
 #define NUM_PARTS (sizeof parts / sizeof *parts)
 
 struct pkv_html {

@@ -62,6 +62,7 @@ struct html_part {
 extern const struct html_part html_steps;      /* html_steps.c */
 extern const struct html_part html_requests;   /* html_requests.c */
 extern const struct html_part html_blockmap;   /* blockmap_write.c */
+extern const struct html_part html_timeline;   /* html_timeline.c */
 
 /* Rows that come from files. */
 int html_steps_add(void *steps, const int64_t *row, struct pkv_err *err);

@@ -145,6 +145,7 @@
     return svg;
   }
   pagedkv.swatch = swatch;
+  pagedkv.ticks = ticks;
 
   /* From the smallest to the largest value of each pixel. One rectangle a pixel: as a single outline of a
    * thousand corners it takes seconds. */
