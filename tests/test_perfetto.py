@@ -6,6 +6,7 @@ usage: test_perfetto.py PROGRAM SOURCE_ROOT
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,6 +174,16 @@ class Traces(Case):
                                 str(num_blocks))
             self.assertGreater(len(trace.requests), 10000)
             self.assertGreater(len(trace.arrows), 50)
+
+
+class Readme(Case):
+    def test_lanes(self):
+        """As many lanes as the README says, for as many requests."""
+        with open(os.path.join(SOURCE_ROOT, "README.md"), encoding="utf-8") as file:
+            said = re.search(r"as were live at\nonce, (\d+) here for ([\d,]+);", file.read())
+        trace = self.traced("run", os.path.join(SOURCE_ROOT, "scenarios", "sample.yaml"))
+        self.assertEqual(int(said[1]), sum(name.startswith("lane ") for name in trace.threads.values()))
+        self.assertEqual(int(said[2].replace(",", "")), len(trace.requests))
 
 
 class File(Case):

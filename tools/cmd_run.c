@@ -29,6 +29,8 @@ const struct cli_command cli_run = {
         "events.jsonl (what happened to whom), summary.json (the figures), scenario.yaml (the "
         "scenario with every key written out; running it gives the same bytes) and report.html (the "
         "run as a page for any browser).\n\n"
+        "With --perfetto the run is a trace to open in ui.perfetto.dev: when each request waited, computed "
+        "its prompt, decoded, was preempted and computed again, beside counters of the pool.\n\n"
         "With --step the run pauses at every step and shows why each thing happened, a map of the "
         "pool, the block tables and the queues. Commands are read from standard input, from a "
         "terminal or a pipe: Enter goes to the next step, a number so many steps on, g N to step N, "
@@ -40,7 +42,8 @@ const struct cli_command cli_run = {
         "openmetrics FILE DIR` makes blocks of them that Prometheus serves.\n\n"
         "What wins: the preset, then every key of the file, then flags, then --set.",
     .examples = "pagedkv run scenarios/sample.yaml\n"
-                "pagedkv run scenarios/sample.yaml -o out --set kv.num_blocks=512 --check\n",
+                "pagedkv run scenarios/sample.yaml -o out --set kv.num_blocks=512 --check\n"
+                "pagedkv run scenarios/sample.yaml --perfetto sample.json.gz\n",
     .arguments = {{"SCENARIO.yaml", "the scenario file", false}},
     .options = options,
     .num_options = sizeof options / sizeof *options,

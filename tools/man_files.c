@@ -238,6 +238,21 @@ static const struct man_fact openmetrics[] = {
                                "among them what was not found"},
 };
 
+static const struct man_fact perfetto[] = {
+    {"requests", "a process: a thread \"lane N\" for as many requests as were live at once, a slice with the "
+                 "id of a request from its arrival to its end, and in it its phases; threads preemptions and "
+                 "rejections with a mark for each. An arrow goes from who was short of blocks to who was "
+                 "preempted for it"},
+    {"waiting", "a phase: arrival to first admission, queue_ns"},
+    {"prefill", "admission to first token"},
+    {"decode", "from the first token on"},
+    {"preempted, swapped", "it lost its blocks and waits again; swapped with copies on the host"},
+    {"swap in", "admitted again, until the first step that begins when its blocks are back"},
+    {"recompute", "admitted again, until all that had been computed is so again, or a token comes out"},
+    {"pool", "a process: counters blocks (free, used, cached), requests (waiting, running), preemptions "
+             "(total), tokens (scheduled), as in steps.csv, written where they change"},
+};
+
 #define FACTS(array) array, sizeof array / sizeof *array
 
 void man_files(struct pkv_text *out)
@@ -270,6 +285,10 @@ void man_files(struct pkv_text *out)
               "names beginning with vllm:, in virtual time from 0, one scrape each --scrape-interval, the "
               "last one at the end. Counts and sums of a step come with its end, those of its schedule with "
               "its beginning.", FACTS(openmetrics));
+    man_facts(out, "PERFETTO", "Of --perfetto FILE: a Chrome trace in JSON to open in ui.perfetto.dev, "
+              "packed when FILE ends in .gz. Times are microseconds with three decimals, exact. The phases "
+              "of a request follow one another without a gap and add up to its row of requests.csv.",
+              FACTS(perfetto));
     man_json(out);
     man_facts(out, "COMPARE.CSV", "Of pagedkv compare: one row a configuration. Each figure is "
               "followed by NAME_diff_percent, the difference to configuration 1 (empty when that is 0 "
