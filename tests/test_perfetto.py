@@ -242,6 +242,9 @@ class File(Case):
                 self.assertEqual(result.stderr, f"pagedkv: --perfetto: {path} is a file that the run "
                                  "writes as well; name another\n")
         self.assertEqual((sorted(os.listdir(self.folder)), os.listdir(self.path("out"))), (before, []))
+        result = self.call("run", "scenario.yaml", "--openmetrics", "t", "--perfetto", "t")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--perfetto and --openmetrics name the same file", result.stderr)
         self.done("run", "scenario.yaml", "-q", "-o", "out", "--files", "events",
                   "--perfetto", "out/steps.csv")
 

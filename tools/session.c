@@ -369,6 +369,10 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
         cli_wrong_use(command, "--scrape-interval is about a file that no --openmetrics FILE names");
         return false;
     }
+    if (o->perfetto != NULL && o->openmetrics != NULL && strcmp(o->perfetto, o->openmetrics) == 0) {
+        cli_wrong_use(command, "--perfetto and --openmetrics name the same file");
+        return false;
+    }
     if (o->perfetto != NULL && strcmp(o->perfetto, "-") == 0 && !o->quiet) {
         cli_wrong_use(command, "--perfetto - writes to standard output, where the summary goes: add --quiet");
         return false;
