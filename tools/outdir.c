@@ -92,12 +92,11 @@ static const struct { unsigned bit; const char *name; } known[] = {
 
 void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
 {
-    unsigned written = files != 0 ? files : PKV_FILE_ALL;
     char path[4096], list[128] = "";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t used = strlen(list);
         snprintf(path, sizeof path, "%s/%s", dir->path, known[i].name);
-        if (!(written & known[i].bit) && access(path, F_OK) == 0)
+        if (!(files & known[i].bit) && access(path, F_OK) == 0)
             snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", known[i].name);
     }
     if (list[0] != 0)

@@ -18,7 +18,7 @@ int cli_outdir_make(struct cli_outdir *dir, const char *path, struct pkv_err *er
 /* Remove those directories that cli_outdir_make() made, if they are empty. */
 void cli_outdir_unmake(struct cli_outdir *dir);
 /* Name on stderr the files of a run that lie there but are not of this one, which wrote `files` (of
- * enum pkv_file; 0 = all). */
+ * enum pkv_file). */
 void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files);
 /* Is path none of the files that a run writes there (files as above)? 0, or -1 with PKV_ERR_INPUT that
  * names the flag path came from. */

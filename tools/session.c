@@ -25,10 +25,12 @@ struct session {
     char *resolved;
     struct pkv_traffic traffic;
     struct cli_outdir dir;
+    unsigned files;                              /* to be written */
     struct pkv_metrics *metrics;
     struct pkv_openmetrics *openmetrics;         /* NULL = not wanted */
     struct pkv_html *html;                       /* NULL = no report.html */
     struct pkv_perfetto *perfetto;               /* NULL = none */
+    struct pkv_cache_state warm;                 /* until the engine has it */
     struct pkv_engine *engine;
     struct cli_progress progress;
     struct cli_live live;
@@ -48,16 +50,17 @@ static bool should_stop(void *ctx)
 static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
-    unsigned files = o->files != 0 ? o->files : PKV_FILE_ALL;
-    if (o->dir != NULL && (files & PKV_FILE_SCENARIO) != 0 &&
+    if (pkv_sim_files(s->scenario, o->files, &s->files, err) < 0)
+        return -1;
+    if (o->dir != NULL && (s->files & PKV_FILE_SCENARIO) != 0 &&
         pkv_scenario_check_paths(s->scenario, err) < 0)
         return -1;
-    if (pkv_sim_spare(s->scenario, s->path, o->dir, files, err) < 0 ||
+    if (pkv_sim_spare(s->scenario, s->path, o->dir, s->files, err) < 0 ||
         cli_outdir_make(&s->dir, o->dir, err) < 0)
         return -1;
     struct pkv_metrics_config config = pkv_sim_metrics_config(s->scenario);
     config.dir = s->dir.path;
-    config.files = files;
+    config.files = s->files;
     config.every = o->every;
     config.on_change = o->on_change;
     s->metrics = pkv_metrics_create(&config, err);
@@ -102,6 +105,7 @@ static int open_perfetto(struct session *s, struct pkv_err *err)
 static int open_engine(struct session *s, struct pkv_err *err)
 {
     struct pkv_engine_config config = pkv_sim_engine_config(s->scenario, &s->traffic);
+    config.warm = s->scenario->warm != NULL ? &s->warm : NULL;
     config.check = s->options->check;
     config.log_evicted = s->options->step;
     config.should_stop = should_stop;
@@ -126,6 +130,7 @@ static int open_engine(struct session *s, struct pkv_err *err)
     if (s->progress.on)
         config.sinks[config.num_sinks++] = cli_progress_sink(&s->progress);
     s->engine = pkv_engine_create(&config, err);
+    pkv_cache_state_free(&s->warm);
     return s->engine != NULL ? 0 : -1;
 }
 
@@ -152,6 +157,9 @@ static int open_session(struct session *s, const char *path, const struct cli_se
     s->watches = true;
     s->resolved = pkv_scenario_resolved(s->scenario, err);
     if (s->resolved == NULL)
+        return -1;
+    if (s->scenario->warm != NULL &&
+        pkv_warm_read(s->scenario->warm, &s->scenario->sched, &s->warm, err) < 0)
         return -1;
     if (pkv_scenario_open_traffic(s->scenario, &s->traffic, err) < 0)
         return fail_traffic(s, path, err);
@@ -191,6 +199,7 @@ static int keep(struct session *s, struct pkv_err *err)
         .scenario_sha256 = sha256,
         .scenario_yaml = s->resolved,
         .wall_ns = cli_now_ns() - s->begin_ns,
+        .cache = pkv_engine_cache(s->engine),
     };
     struct pkv_engine_figures figures = *pkv_engine_figures(s->engine);
     if (was_cut_short(s))
@@ -205,7 +214,7 @@ static int keep(struct session *s, struct pkv_err *err)
     if (s->perfetto != NULL && pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0)
         status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
-        cli_outdir_say_older(&s->dir, s->options->files);
+        cli_outdir_say_older(&s->dir, s->files);
     return status;
 }
 
@@ -214,8 +223,7 @@ static const char *dir_to_explain(const struct session *s)
 {
     const unsigned needed = PKV_FILE_REQUESTS | PKV_FILE_EVENTS | PKV_FILE_SUMMARY |
                             PKV_FILE_SCENARIO;
-    unsigned written = s->options->files != 0 ? s->options->files : PKV_FILE_ALL;
-    return s->kept && (written & needed) == needed ? s->options->dir : NULL;
+    return s->kept && (s->files & needed) == needed ? s->options->dir : NULL;
 }
 
 static enum cli_exit print_summary(struct session *s)
@@ -256,6 +264,7 @@ static void close_session(struct session *s)
     if (!s->kept)
         cli_outdir_unmake(&s->dir);
     cli_outdir_free(&s->dir);
+    pkv_cache_state_free(&s->warm);
     pkv_traffic_close(&s->traffic);
     pkv_scenario_free_text(s->resolved);
     pkv_scenario_destroy(s->scenario);

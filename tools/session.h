@@ -29,7 +29,7 @@ struct cli_session_options {
      .help = "write the files of the run to DIR, which is made if missing; files of the same "   \
              "names are replaced", .kind = CLI_WORD, .offset = CLI_SESSION_AT(dir)},             \
     {.name = "files", .arg = "LIST", .fallback = "all of them",                                  \
-     .help = "write only these: steps,requests,events,summary,scenario,report",                   \
+     .help = "write only these: steps,requests,events,summary,scenario,report,cache",             \
      .kind = CLI_APPLY, .apply = cli_apply_files},                                               \
     {.name = "every", .arg = "N", .fallback = "1", .help = "keep every Nth row of steps.csv",    \
      .kind = CLI_COUNT, .offset = CLI_SESSION_AT(every)},                                        \
@@ -39,6 +39,9 @@ struct cli_session_options {
      .help = "write the run as a Chrome trace to open in ui.perfetto.dev: requests with their "  \
              "phases, preemptions, counters over time; packed if FILE ends in .gz",              \
      .kind = CLI_WORD, .offset = CLI_SESSION_AT(perfetto)},                                      \
+    {.name = "warm", .arg = "DIR", .fallback = "an empty one",                                   \
+     .help = "begin with the prefix cache that a former run left in DIR (cache.csv)",            \
+     .kind = CLI_APPLY, .apply = cli_apply_warm},                                                \
     {.name = "set", .arg = "KEY=VALUE",                                                          \
      .help = "set a key of the scenario (scheduler.watermark=0.1); wins over everything else; "  \
              "may be given many times", .kind = CLI_APPLY, .apply = cli_apply_set},              \
@@ -68,6 +71,7 @@ extern const char *const cli_file_words;   /* of --files, parted by blanks */
 int cli_apply_files(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_pace(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_scrape_interval(void *values, const char *arg, struct pkv_err *err);
+int cli_apply_warm(void *values, const char *arg, struct pkv_err *err);
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err);
 
 /* Run it, print what is to be printed, free the options.

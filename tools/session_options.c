@@ -14,7 +14,8 @@
     X("events", PKV_FILE_EVENTS)      \
     X("summary", PKV_FILE_SUMMARY)    \
     X("scenario", PKV_FILE_SCENARIO)  \
-    X("report", PKV_FILE_REPORT)
+    X("report", PKV_FILE_REPORT)      \
+    X("cache", PKV_FILE_CACHE)
 
 #define SESSION_WORD(word, file) word,
 static const char *const file_words[] = {SESSION_FILES(SESSION_WORD)};
@@ -35,7 +36,7 @@ static int add_file(unsigned *files, const char *word, size_t length, struct pkv
     snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, word);
     if (name[0] == 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--files: a name is empty; write steps, requests, "
-                        "events, summary, scenario or report, parted by commas");
+                        "events, summary, scenario, report or cache, parted by commas");
     char hint[PKV_SUGGESTION_SIZE];
     return pkv_fail(err, PKV_ERR_INPUT, "--files: unknown file '%s'%s", name,
                     pkv_suggest(hint, name, "", file_words, NUM_FILES));
@@ -74,6 +75,14 @@ int cli_apply_pace(void *values, const char *arg, struct pkv_err *err)
         options->pace_ns <= 0)
         return pkv_fail(err, PKV_ERR_INPUT, "--pace: '%s' %s", arg, why);
     return 0;
+}
+
+int cli_apply_warm(void *values, const char *arg, struct pkv_err *err)
+{
+    struct cli_session_options *options = values;
+    if (arg[0] == 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "--warm: the name of the directory is empty");
+    return cli_settings_add_path(&options->flags, "kv.warm", arg, "--warm", err);
 }
 
 int cli_apply_set(void *values, const char *arg, struct pkv_err *err)

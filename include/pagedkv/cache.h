@@ -61,12 +61,15 @@ enum pkv_origin_kind {
     PKV_ORIGIN_NAME,     /* number = hash of a name; one endless text a name */
     PKV_ORIGIN_OWN,      /* number = row; text of one request alone */
     PKV_ORIGIN_OUTPUT,   /* number = row; what a request generated */
-    PKV_ORIGIN_PREFIX,   /* number = synthetic prefix */
+    PKV_ORIGIN_PREFIX,   /* number = synthetic prefix; the text that the name "prefix NUMBER" has */
     PKV_ORIGIN_SAMPLE,   /* number = row, and above bit 44 the sample; what it generated */
     PKV_ORIGIN_PREV      /* number = 0; prompt and answer of the former row of the session: stands
                           * in the rows of a trace, and is put in place before anything is hashed */
 };
 uint64_t pkv_origin(enum pkv_origin_kind kind, uint64_t number);
+/* Is it the same text in every run? Hash ids, names, shared prefixes and ids of tokens below 2^40 are; what
+ * is numbered by the rows of one trace is that run's alone. */
+bool pkv_origin_is_named(enum pkv_origin_kind kind, uint64_t number);
 uint64_t pkv_hash_name(const char *text, size_t length);
 
 /* Root of a chain. NULL = none; salt and adapter are tagged apart, so that adapter "a" never meets
@@ -82,6 +85,10 @@ struct pkv_content {
     uint64_t output_origin;          /* generated token j is (output_origin, output_first + j) */
     uint32_t output_first;
     bool prompt_only;                /* what it generates gets no identity */
+    /* Tokens of the prompt before the first one whose text is this run's alone (see
+     * pkv_origin_is_named(); PKV_ORIGIN_PREV counts as if it were not). 0 = another run that begins with
+     * this one's cache shares nothing of it. */
+    uint32_t num_named_tokens;
 };
 
 struct pkv_cache;
@@ -153,6 +160,7 @@ struct pkv_seq {
     uint64_t root, output_origin;
     uint32_t output_first;
     bool prompt_only;               /* no identity beyond the prompt: others write its text */
+    uint32_t num_named_tokens;      /* of the prompt; what follows is this run's alone */
     struct pkv_table tables[PKV_MAX_GROUPS];
     struct pkv_table copies;        /* of blocks on the host: their places in the table, rising */
     uint32_t num_copied_tokens;     /* positions it had when they were made */
@@ -181,6 +189,36 @@ struct pkv_cache_figures {
 /* errors: PKV_ERR_MEMORY, PKV_ERR_INPUT (sizes out of range). Cost O(num_blocks). */
 struct pkv_cache *pkv_cache_create(const struct pkv_cache_config *config, struct pkv_err *err);
 void pkv_cache_destroy(struct pkv_cache *cache);
+
+/* What lies free in a cache when nobody holds a block any more, for another cache to begin with.
+ *
+ * Identities are of content, so they mean the same in another run, up to the first token that is one
+ * run's alone (num_named_tokens). From there on an identity has the number of its run mixed in: what was
+ * a request's own in one run is never hit in another, although rows are numbered from 0 in each, and
+ * still is in its place of the free queue. */
+#define PKV_CACHE_SCHEME 1u          /* how identities are made */
+struct pkv_kept_block {
+    uint64_t key, second_key;        /* 0 = none */
+    uint32_t twin;                   /* of blocks with one key, how many are older: the oldest is hit */
+};
+#define PKV_GROUPS_LABEL_SIZE 512u
+struct pkv_cache_state {
+    char groups[PKV_GROUPS_LABEL_SIZE];   /* of the cache, see pkv_groups_label() */
+    struct pkv_kept_block *blocks;   /* [num], owned; in the order in which they would be taken */
+    uint32_t num;
+    uint64_t num_runs;               /* runs whose content may be in it: 1, and more after warm starts */
+};
+/* No block is held. Free with pkv_cache_state_free(). 0, or -1 with PKV_ERR_MEMORY. */
+int pkv_cache_save(const struct pkv_cache *cache, struct pkv_cache_state *out, struct pkv_err *err);
+void pkv_cache_state_free(struct pkv_cache_state *state);
+/* A cache that was just made, with equal groups and its prefix cache on, begins with what the state has.
+ * Of a smaller pool the blocks that would have been taken first are left out; in a larger one blocks
+ * without content come before all others. 0, or -1 with PKV_ERR_MEMORY. */
+int pkv_cache_restore(struct pkv_cache *cache, const struct pkv_cache_state *state,
+                      struct pkv_err *err);
+/* The groups as a state names them: "full:16 sliding:16:1024". */
+void pkv_groups_label(const struct pkv_group_config *groups, uint32_t num_groups,
+                      char out[PKV_GROUPS_LABEL_SIZE]);
 
 /* Begin a sequence: copies the prompt's spans, holds no block. seq may have been finished before.
  *   returns  0, or -1 with PKV_ERR_MEMORY */

@@ -188,6 +188,8 @@ struct pkv_engine_config {
     uint64_t max_steps;          /* 0 = no limit */
     int64_t horizon_ns;          /* no step begins at or after it, and who comes for such a step has
                                   * not come; 0 = none */
+    const struct pkv_cache_state *warm;   /* what the cache begins with, of equal groups; borrowed for
+                                           * the call, NULL = nothing */
     bool check;                  /* recount all invariants after every step */
     bool log_evicted;            /* keep the ids of evicted blocks of a step (for planned) */
     bool (*should_stop)(void *ctx);   /* NULL = never; asked once a step */
@@ -235,6 +237,9 @@ void pkv_engine_destroy(struct pkv_engine *engine);
  *            The figures stand in both cases. */
 int pkv_engine_run(struct pkv_engine *engine, struct pkv_err *err);
 const struct pkv_engine_figures *pkv_engine_figures(const struct pkv_engine *engine);
+/* After the run nobody holds a block of it: those who still did when it ended gave theirs back then, in
+ * the order of their rows. */
+const struct pkv_cache *pkv_engine_cache(const struct pkv_engine *engine);
 
 #ifdef __cplusplus
 }

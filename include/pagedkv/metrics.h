@@ -109,7 +109,9 @@ struct pkv_series_point {
 #define PKV_FILES(X)                                                                          \
     X(PKV_FILE_STEPS, 1, "steps.csv") X(PKV_FILE_REQUESTS, 2, "requests.csv")                 \
     X(PKV_FILE_EVENTS, 4, "events.jsonl") X(PKV_FILE_SUMMARY, 8, "summary.json")              \
-    X(PKV_FILE_SCENARIO, 16, "scenario.yaml") X(PKV_FILE_REPORT, 32, "report.html")
+    X(PKV_FILE_SCENARIO, 16, "scenario.yaml") X(PKV_FILE_REPORT, 32, "report.html")             \
+    X(PKV_FILE_CACHE, 64, PKV_CACHE_FILE)
+#define PKV_CACHE_FILE "cache.csv"
 enum pkv_file {
 #define PKV_ENUM(sym, bit, name) sym = bit,
     PKV_FILES(PKV_ENUM)
@@ -144,6 +146,9 @@ struct pkv_run_info {
     const char *scenario_sha256;  /* hex */
     const char *scenario_yaml;    /* resolved; written to scenario.yaml */
     int64_t wall_ns;
+    /* Its end state is written to cache.csv, unless the run failed; only looked at where that is wanted,
+     * and then its prefix cache is on. */
+    const struct pkv_cache *cache;
 };
 /* Compute the summary, write summary.json and scenario.yaml, rename all files. Also after a run
  * that failed or was interrupted: what was done is kept. After a failed write (PKV_ERR_IO) each file

@@ -76,6 +76,12 @@ int pkv_html_write(struct pkv_html *html, const struct pkv_html_run *run, struct
  *   errors  PKV_ERR_INPUT with the place: a file that is missing, damaged, or of another run than the others;
  *           PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_html_from_dirs(const char *const *dirs, size_t num, const char *out_dir, struct pkv_err *err);
+/* The state of a cache that a former run left in DIR/cache.csv, for pkv_engine_config.warm. Free with
+ * pkv_cache_state_free().
+ *   errors   PKV_ERR_INPUT with the place: missing, broken, of a cache with other groups, or written by a
+ *            version that makes identities otherwise; PKV_ERR_MEMORY */
+int pkv_warm_read(const char *dir, const struct pkv_sched_config *sched,
+                  struct pkv_cache_state *out, struct pkv_err *err);
 
 /* ---- a run step by step ---- */
 

@@ -54,6 +54,7 @@ struct pkv_scenario {
     uint32_t kv_tp, kv_pp, kv_num_stages;   /* the last: stages whose layers are given, 0 = none */
     uint32_t kv_draft_layers;
     struct pkv_scenario_kv *kv;        /* owned; NULL = neither a model nor a budget */
+    char *warm;                        /* owned; folder of the run whose cache it begins with; NULL = empty */
     bool is_trace;                     /* traffic: a trace, or synthetic */
     char *trace;                       /* owned; path as to be opened */
     struct pkv_trace_options trace_options;

@@ -110,6 +110,7 @@ struct pkv_cache {
     bool needs_hint;                /* of the evict policy */
     bool takes_runs;                /* the layout takes blocks in one piece and may say no */
     bool has_forked;                /* a block may have been published by another of its holders */
+    uint64_t num_former_runs;       /* whose content it began with; 0 = it began empty */
     uint32_t num_cached;            /* free blocks with a key */
     uint64_t num_stored;            /* positions in held blocks */
     uint64_t num_evicted, num_copied;

@@ -12,6 +12,24 @@ uint64_t pkv_origin(enum pkv_origin_kind kind, uint64_t number)
     return pkv_scramble(pkv_scramble(number) ^ pkv_scramble((uint64_t)kind + 1));
 }
 
+bool pkv_origin_is_named(enum pkv_origin_kind kind, uint64_t number)
+{
+    switch (kind) {
+    case PKV_ORIGIN_TOKEN:      /* from token id 2^40 on: answers, and texts that had no ids */
+        return number < 256;
+    case PKV_ORIGIN_HASH_ID:
+    case PKV_ORIGIN_NAME:
+    case PKV_ORIGIN_PREFIX:
+        return true;
+    case PKV_ORIGIN_OWN:
+    case PKV_ORIGIN_OUTPUT:
+    case PKV_ORIGIN_SAMPLE:
+    case PKV_ORIGIN_PREV:
+        break;
+    }
+    return false;
+}
+
 uint64_t pkv_hash_name(const char *text, size_t length)
 {
     uint64_t hash = pkv_mix(0, length);

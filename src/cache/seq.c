@@ -4,7 +4,8 @@
  * The prompt is kept as canonical spans; what is generated is one span that needs no storing. A
  * block's identity is its predecessor's mixed with the spans inside the block, merged where they
  * continue each other, so that no segmentation of equal text hashes differently. Each identity is
- * computed once.
+ * computed once. In a cache that began with another run's content, the number of runs before it is mixed
+ * in where a text stops being the same in every run.
  */
 #include <string.h>
 
@@ -46,6 +47,7 @@ int pkv_seq_init(struct pkv_cache *cache, struct pkv_seq *seq, const struct pkv_
         .output_origin = content->output_origin,
         .output_first = content->output_first,
         .prompt_only = content->prompt_only,
+        .num_named_tokens = content->num_named_tokens,
     };
     if (copy_spans(cache, seq, content, err) < 0)
         return -1;
@@ -180,15 +182,18 @@ int seq_hash(struct pkv_cache *cache, struct pkv_seq *seq, uint32_t num, struct 
     if (grow_keys(cache, seq, num, err) < 0)
         return -1;
     uint64_t parent = seq->num_keys ? seq->keys[seq->num_keys - 1] : seq->root;
-    uint32_t size = cache->unit, i = seq->num_keys;
+    uint32_t size = cache->unit, i = seq->num_keys, own = seq->num_named_tokens / size;
     while (i < num) {
-        uint32_t inside = blocks_inside_span(seq, i, num - i, size);
+        if (i == own && cache->num_former_runs > 0)
+            parent = pkv_mix(parent, cache->num_former_runs);
+        uint32_t most = i < own && own < num ? own - i : num - i;
+        uint32_t inside = blocks_inside_span(seq, i, most, size);
         for (uint32_t end = i + inside; i < end; i++) {
             seq->keys[i] = parent = hash_inside(seq, parent, size);
             seq->next_in_span += size;
         }
-        if (i == num)
-            break;
+        if (inside == most)
+            continue;
         seq->keys[i] = parent = hash_block(seq, parent, i * size, size);
         i++;
     }

@@ -52,10 +52,12 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
         e->wants_plans |= config->sinks[i].planned != NULL;
     }
     e->sched = pkv_sched_create(&e->config.sched, err);
-    if (!e->sched) {
+    if (!e->sched ||
+        (config->warm && pkv_cache_restore(pkv_sched_cache(e->sched), config->warm, err) < 0)) {
         pkv_engine_destroy(e);
         return NULL;
     }
+    e->config.warm = NULL;   /* the caller's */
     pkv_cache_log_evicted(pkv_sched_cache(e->sched), config->log_evicted);
     return e;
 }
@@ -223,6 +225,11 @@ int pkv_engine_run(struct pkv_engine *e, struct pkv_err *err)
     if (result == 0 && drained == 0 && e->config.check)
         return check_account(e, err);
     return result < 0 ? result : drained;
+}
+
+const struct pkv_cache *pkv_engine_cache(const struct pkv_engine *e)
+{
+    return pkv_sched_cache(e->sched);
 }
 
 const struct pkv_engine_figures *pkv_engine_figures(const struct pkv_engine *e)

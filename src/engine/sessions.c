@@ -13,11 +13,19 @@
 #include "base/alloc.h"
 #include "base/mix.h"
 
-/* What a row said, prompt and answer, and when it was over. */
+/* What a row said, prompt and answer. */
+struct former {
+    const struct pkv_span *spans;        /* [num], borrowed */
+    size_t num;
+    uint32_t num_named_tokens;           /* before the first that is this run's alone */
+};
+
+/* The same, kept, and when it was over. */
 struct row_end {
     struct row_end *next;
     int64_t time_ns;
     size_t num_spans;
+    uint32_t num_named_tokens;
     struct pkv_span spans[];
 };
 
@@ -187,16 +195,17 @@ void sessions_drop(struct held_row *held)
 
 /* The first tokens of what the former row said in the place of a span; what it did not say is text
  * that nobody shares. returns  the spans it takes; out NULL = only count */
-static size_t put_former(const struct pkv_span *of, size_t num, uint64_t row, struct pkv_span span,
+static size_t put_former(const struct former *former, uint64_t row, struct pkv_span span,
                          struct pkv_span *out, uint32_t *out_found)
 {
     size_t used = 0;
     uint32_t left = span.count;
-    for (size_t i = 0; i < num && left > 0; i++) {
-        uint32_t count = of[i].count < left ? of[i].count : left;
+    for (size_t i = 0; i < former->num && left > 0; i++) {
+        const struct pkv_span *of = &former->spans[i];
+        uint32_t count = of->count < left ? of->count : left;
         left -= count;
         if (out)
-            out[used] = (struct pkv_span){of[i].origin, of[i].first, count};
+            out[used] = (struct pkv_span){of->origin, of->first, count};
         used++;
     }
     *out_found = span.count - left;
@@ -205,19 +214,28 @@ static size_t put_former(const struct pkv_span *of, size_t num, uint64_t row, st
     return used + (left > 0);
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The row's prompt with the text of the row it follows; out NULL = only count its spans. */
-static size_t put_prompt(const struct pkv_request_spec *spec, const struct pkv_span *of, size_t num,
-                         struct pkv_span *out, uint32_t *out_former_tokens)
+static size_t put_prompt(const struct pkv_request_spec *spec, const struct former *former,
+                         struct pkv_span *out, uint32_t *out_former_tokens, uint32_t *out_named)
 {
     uint64_t prev = pkv_origin(PKV_ORIGIN_PREV, 0);
     uint32_t at = 0, found;
     size_t used = 0;
     *out_former_tokens = 0;
+    *out_named = spec->content.num_named_tokens;
     for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
         struct pkv_span span = spec->content.prompt[i];
         if (span.origin == prev) {
-            used += put_former(of, num, spec->row, span, out ? out + used : NULL, &found);
+            used += put_former(former, spec->row, span, out ? out + used : NULL, &found);
             *out_former_tokens = found > 0 ? at + found : *out_former_tokens;
+            uint32_t named = smaller(found, former->num_named_tokens);
+            if (named < span.count)
+                *out_named = smaller(*out_named, at + named);
         } else {
             if (out)
                 out[used] = span;
@@ -258,18 +276,19 @@ static int set_times(struct pkv_request_spec *spec, int64_t end_ns, struct pkv_e
     return 0;
 }
 
-/* The row follows one that ended at end_ns and said these spans. held is taken over. */
-static int follow(struct sessions *s, struct held_row *held, const struct pkv_span *of, size_t num,
+/* The row follows one that ended at end_ns and said this. held is taken over. */
+static int follow(struct sessions *s, struct held_row *held, const struct former *former,
                   int64_t end_ns, int64_t *out_arrival_ns, struct pkv_err *err)
 {
     struct pkv_session *session = held->session;
-    uint32_t former_tokens;
-    size_t num_spans = put_prompt(&held->spec, of, num, NULL, &former_tokens);
+    uint32_t former_tokens, named;
+    size_t num_spans = put_prompt(&held->spec, former, NULL, &former_tokens, &named);
     struct held_row *whole = NULL;
     if (pkv_heap_reserve(&s->coming, s->coming.num + 1, err) == 0)
         whole = copy_row(&held->spec, num_spans, err);
     if (whole)
-        put_prompt(&held->spec, of, num, (struct pkv_span *)(whole + 1), &whole->former_tokens);
+        put_prompt(&held->spec, former, (struct pkv_span *)(whole + 1), &whole->former_tokens,
+                   &whole->spec.content.num_named_tokens);
     sessions_drop(held);
     if (!whole)
         return -1;
@@ -307,7 +326,8 @@ static int follow_end(struct sessions *s, struct held_row *held, int64_t *out_ar
 {
     struct row_end *end = held->session->ends;
     held->session->ends = end->next;
-    int status = follow(s, held, end->spans, end->num_spans, end->time_ns, out_arrival_ns, err);
+    const struct former former = {end->spans, end->num_spans, end->num_named_tokens};
+    int status = follow(s, held, &former, end->time_ns, out_arrival_ns, err);
     pkv_free(end);
     return status;
 }
@@ -325,7 +345,8 @@ int sessions_take(struct sessions *s, const struct pkv_request_spec *spec,
     if (session->ends)
         return follow_end(s, held, out_arrival_ns, err);
     if (session->num_live == 0)           /* there is nobody before it: it comes at its place */
-        return follow(s, held, NULL, 0, spec->arrival_ns - spec->delay_ns, out_arrival_ns, err);
+        return follow(s, held, &(struct former){0}, spec->arrival_ns - spec->delay_ns,
+                      out_arrival_ns, err);
     add_waiting(session, held);
     return 0;
 }
@@ -358,28 +379,31 @@ int sessions_arrived(struct sessions *s, const struct pkv_request_spec *spec,
     return 0;
 }
 
-/* What it said, in the scratch. returns  the number of spans, 0 = out of memory */
-static size_t text_of(struct sessions *s, const struct pkv_request *r, struct pkv_err *err)
+/* What it said, in the scratch. */
+static int text_of(struct sessions *s, const struct pkv_request *r, struct former *out,
+                   struct pkv_err *err)
 {
     const struct pkv_seq *seq = &r->seq;
     size_t num = seq->num_spans;
     if (pkv_grow(&s->text, &s->text_capacity, num + 1, sizeof(*s->text), err) < 0)
-        return 0;
+        return -1;
     memcpy(s->text, seq->spans, num * sizeof(*s->text));
     if (r->num_emitted > 0)
         s->text[num++] = (struct pkv_span){seq->output_origin, seq->output_first, r->num_emitted};
-    return num;
+    *out = (struct former){s->text, num, seq->num_named_tokens};
+    return 0;
 }
 
-static int add_end(struct pkv_session *session, const struct pkv_span *spans, size_t num,
-                   int64_t time_ns, struct pkv_err *err)
+static int add_end(struct pkv_session *session, const struct former *said, int64_t time_ns,
+                   struct pkv_err *err)
 {
-    struct row_end *end = pkv_alloc(1, sizeof(*end) + num * sizeof(*spans), err);
+    struct row_end *end = pkv_alloc(1, sizeof(*end) + said->num * sizeof(*said->spans), err);
     if (!end)
         return -1;
     end->time_ns = time_ns;
-    end->num_spans = num;
-    memcpy(end->spans, spans, num * sizeof(*spans));
+    end->num_spans = said->num;
+    end->num_named_tokens = said->num_named_tokens;
+    memcpy(end->spans, said->spans, said->num * sizeof(*said->spans));
     *(session->ends ? &session->last_end->next : &session->ends) = end;
     session->last_end = end;
     return 0;
@@ -395,16 +419,16 @@ int sessions_over(struct sessions *s, struct pkv_request *r, int64_t time_ns, st
     r->session = NULL;
     session->num_live--;
     if (session->waiting || !session->is_closed) {
-        size_t num = text_of(s, r, err);
+        struct former said;
         struct held_row *held = session->waiting;
-        if (num == 0)
+        if (text_of(s, r, &said, err) < 0)
             return -1;
         if (held) {
             session->waiting = held->next;
             session->num_waiting--;
-            status = follow(s, held, s->text, num, time_ns, &arrival_ns, err);
+            status = follow(s, held, &said, time_ns, &arrival_ns, err);
         } else {
-            status = add_end(session, s->text, num, time_ns, err);
+            status = add_end(session, &said, time_ns, err);
         }
     }
     forget_if_over(s, session);

@@ -14,7 +14,8 @@
     X(PKV_FILE_STEPS, steps, "steps.csv") X(PKV_FILE_REQUESTS, requests, "requests.csv") \
     X(PKV_FILE_EVENTS, events, "events.jsonl")                                          \
     X(PKV_FILE_SUMMARY, summary_file, "summary.json")                                   \
-    X(PKV_FILE_SCENARIO, scenario, "scenario.yaml")
+    X(PKV_FILE_SCENARIO, scenario, "scenario.yaml")                                     \
+    X(PKV_FILE_CACHE, cache, PKV_CACHE_FILE)
 
 struct pkv_metrics {
     struct pkv_metrics_config config;
@@ -226,6 +227,12 @@ int pkv_metrics_finish(struct pkv_metrics *m, const struct pkv_engine_figures *f
     if (m->summary_file && summary_json_write(m->summary_file, &m->summary, &m->means, &m->config,
                                               info, err) < 0) {
         pkv_out_spoil(m->summary_file);
+        status = -1;
+    }
+    if (m->cache && figures->outcome == PKV_OUTCOME_FAILED) {
+        pkv_out_spoil(m->cache);
+    } else if (m->cache && cache_file_write(m->cache, info->cache, status < 0 ? NULL : err) < 0) {
+        pkv_out_spoil(m->cache);
         status = -1;
     }
     return put_in_place(m, status, err);

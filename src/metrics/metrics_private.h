@@ -158,7 +158,7 @@ int request_log_add(struct request_log *log, const struct pkv_request_row *row,
 /* Nothing that ends at now_ns or before will be added any more. */
 void request_log_advance(struct request_log *log, int64_t now_ns);
 
-/* ---- event_log.c, summary_json.c ---- */
+/* ---- event_log.c, summary_json.c, cache_file.c ---- */
 
 /* The id of a request, or its row number; NULL when there is no memory. */
 const char *request_id(struct pkv_text *scratch, const struct pkv_request *r, struct pkv_err *err);
@@ -173,5 +173,7 @@ int summary_json_text(struct pkv_text *t, const struct pkv_summary *s, const str
 int summary_json_write(struct pkv_out *out, const struct pkv_summary *s,
                        const struct exact_means *means, const struct pkv_metrics_config *config,
                        const struct pkv_run_info *info, struct pkv_err *err);
+
+int cache_file_write(struct pkv_out *out, const struct pkv_cache *cache, struct pkv_err *err);
 
 #endif

@@ -287,6 +287,9 @@ static int check_scenario(const struct pkv_scenario *s, size_t num_runs, uint32_
     if (s->is_trace && num_seeds > 1)
         return pkv_fail(err, PKV_ERR_INPUT, "several seeds are for synthetic traffic "
                         "(traffic.requests): a trace is the same whatever the seed");
+    if (s->warm)
+        return pkv_fail(err, PKV_ERR_INPUT, "kv.warm: every run of a comparison begins with an empty "
+                        "cache; leave it out");
     if (s->seed > UINT64_MAX - (num_seeds - 1))
         return pkv_fail(err, PKV_ERR_INPUT, "%u seeds from %llu on are beyond 64 bits", num_seeds,
                         (unsigned long long)s->seed);

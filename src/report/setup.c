@@ -246,6 +246,18 @@ void page_unused(struct page *p, const struct pkv_scenario *scenario,
     pkv_text_free(&t);
 }
 
+static void add_warm(struct page *p, const char *dir)
+{
+    struct pkv_text t = {0};
+    if (!dir)
+        return;
+    pkv_text_add(&t, "the cache begins with what a former run left in ");
+    pkv_text_visible(&t, dir, strlen(dir));
+    page_item(p, "warm", t.text ? t.text : "");
+    p->text.failed |= t.failed;
+    pkv_text_free(&t);
+}
+
 void page_setup(struct page *p, const struct pkv_scenario *scenario,
                 const struct pkv_trace_notes *notes)
 {
@@ -258,6 +270,7 @@ void page_setup(struct page *p, const struct pkv_scenario *scenario,
         page_item(p, "question", scenario->question);
     add_traffic(p, scenario, notes);
     add_pool(p, &scenario->sched);
+    add_warm(p, scenario->warm);
     page_kv(p, scenario);
     add_host(p, &scenario->sched);
     add_scheduler(p, scenario);

@@ -50,6 +50,18 @@ struct pkv_engine_config pkv_sim_engine_config(const struct pkv_scenario *scenar
     };
 }
 
+int pkv_sim_files(const struct pkv_scenario *scenario, unsigned files, unsigned *out,
+                  struct pkv_err *err)
+{
+    *out = files != 0 ? files : PKV_FILE_ALL;
+    if (scenario->sched.prefix_cache)
+        return 0;
+    *out &= ~(unsigned)PKV_FILE_CACHE;
+    if ((files & PKV_FILE_CACHE) == 0)
+        return 0;
+    return pkv_fail(err, PKV_ERR_INPUT, "there is no cache to write: kv.prefix_cache is false");
+}
+
 int pkv_sim_spare(const struct pkv_scenario *scenario, const char *path, const char *dir,
                   unsigned files, struct pkv_err *err)
 {
@@ -83,7 +95,8 @@ static int open_record(struct pkv_sim *sim, const struct pkv_sim_config *c, stru
 {
     struct pkv_metrics_config metrics = pkv_sim_metrics_config(sim->scenario);
     metrics.dir = c->dir;
-    metrics.files = c->files != 0 ? c->files : PKV_FILE_ALL;
+    if (pkv_sim_files(sim->scenario, c->files, &metrics.files, err) < 0)
+        return -1;
     metrics.every = c->columns.every;
     metrics.on_change = c->columns.on_change;
     if (c->dir && (metrics.files & PKV_FILE_SCENARIO) != 0 &&
@@ -110,7 +123,13 @@ static int open_engine(struct pkv_sim *sim, const struct pkv_sim_config *c, stru
     engine.check = c->check;
     engine.should_stop = should_stop;
     engine.stop_ctx = sim;
+    struct pkv_cache_state warm = {0};
+    if (sim->scenario->warm &&
+        pkv_warm_read(sim->scenario->warm, &sim->scenario->sched, &warm, err) < 0)
+        return -1;
+    engine.warm = sim->scenario->warm ? &warm : NULL;
     sim->engine = pkv_engine_create(&engine, err);
+    pkv_cache_state_free(&warm);
     return sim->engine ? 0 : -1;
 }
 
@@ -181,13 +200,14 @@ int pkv_sim_finish(struct pkv_sim *sim, int64_t wall_ns, struct pkv_err *err)
         .scenario_sha256 = sha256,
         .scenario_yaml = sim->resolved,
         .wall_ns = wall_ns,
+        .cache = pkv_engine_cache(sim->engine),
     };
     struct pkv_trace_notes notes = {0};
     bool has_notes = sim->traffic.trace != NULL;
     if (has_notes)
         notes = *pkv_trace_notes(sim->traffic.trace);
-    close_engine(sim);
     int status = pkv_metrics_finish(sim->metrics, &sim->figures, &info, err);
+    close_engine(sim);
     if ((status == 0 || pkv_metrics_has_kept(sim->metrics)) &&
         write_page(sim, &info, has_notes ? &notes : NULL, status < 0 ? NULL : err) < 0)
         status = -1;

@@ -133,6 +133,7 @@ enum key_kind {
       RANGE(0, PKV_KV_MAX_STAGES), UNDER(MODEL, GIVEN))                                         \
     X(PREFIX_CACHE, "kv.prefix_cache", .kind = KIND_BOOL, FIELD(sched.prefix_cache),            \
       .standard = "true")                                                                       \
+    X(WARM, "kv.warm", .kind = KIND_PATH, FIELD(warm), UNDER(PREFIX_CACHE, GIVEN))              \
     X(GROUPS, "kv.groups", .kind = KIND_GROUPS, FIELD(sched.num_groups))                        \
     X(HOST_BLOCKS, "kv.host_blocks", .kind = KIND_U64, FIELD(sched.swap.num_host_blocks),       \
       RANGE(0, MAX_COUNT))                                                                      \

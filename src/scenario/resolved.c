@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/out.h"
 #include "base/units.h"
+#include "pagedkv/metrics.h"
 #include "scenario/scenario_private.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -324,6 +325,19 @@ int pkv_scenario_check_paths(const struct pkv_scenario *scenario, struct pkv_err
     return result;
 }
 
+/* Of a folder that is named one file is read. */
+static int spare_warm(const char *warm, const char *dir, const char *name, struct pkv_err *err)
+{
+    struct pkv_text path = { .text = NULL };
+    int result;
+
+    pkv_text_fmt(&path, "%s/" PKV_CACHE_FILE, warm);
+    result = path.failed ? pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for a path")
+                         : pkv_out_spare(dir, name, path.text, err);
+    pkv_text_free(&path);
+    return result;
+}
+
 int pkv_scenario_spare(const struct pkv_scenario *scenario, const char *path, const char *dir,
                        const char *name, struct pkv_err *err)
 {
@@ -332,7 +346,10 @@ int pkv_scenario_spare(const struct pkv_scenario *scenario, const char *path, co
     for (int i = KEY_NONE + 1; i < KEY_COUNT && result == 0; i++) {
         enum key_id id = (enum key_id)i;
 
-        if ((keys[id].kind == KIND_PATH || keys[id].kind == KIND_MODEL) && has_value(scenario, id))
+        if (id == KEY_WARM && has_value(scenario, id))
+            result = spare_warm(scenario->warm, dir, name, err);
+        else if ((keys[id].kind == KIND_PATH || keys[id].kind == KIND_MODEL) &&
+                 has_value(scenario, id))
             result = pkv_out_spare(dir, name, *(char *const *)key_field(scenario, id), err);
     }
     return result;
@@ -347,14 +364,15 @@ void pkv_scenario_free_text(char *text)
  * lines. */
 static void find_folder(const char *line, size_t length, size_t *out_from, size_t *out_to)
 {
-    static const char *const names[] = { "trace: \"", "model: \"" };   /* of one length */
-    size_t at = strspn(line, " "), name_length = strlen(names[0]);
+    static const char *const names[] = { "trace: \"", "model: \"", "warm: \"" };
+    size_t at = strspn(line, " "), i = 0, num = sizeof(names) / sizeof(*names);
 
     *out_from = *out_to = 0;
-    if (at + name_length > length || (strncmp(line + at, names[0], name_length) != 0 &&
-                                      strncmp(line + at, names[1], name_length) != 0))
+    while (i < num && strncmp(line + at, names[i], strlen(names[i])) != 0)
+        i++;
+    if (i == num)
         return;
-    *out_from = *out_to = at + name_length;
+    *out_from = *out_to = at + strlen(names[i]);
     for (at = *out_from; at < length; at++)
         if (line[at] == '/')
             *out_to = at + 1;

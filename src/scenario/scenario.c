@@ -164,6 +164,7 @@ void pkv_scenario_destroy(struct pkv_scenario *s)
     pkv_free(s->question);
     pkv_free(s->preset);
     pkv_free(s->trace);
+    pkv_free(s->warm);
     pkv_free(s->kv_model);
     pkv_free(s->kv);
     pkv_free((char *)s->trace_options.columns);

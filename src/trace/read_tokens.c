@@ -205,6 +205,7 @@ static int read_joined(struct pkv_trace *t, const char *text, size_t length, str
     out->spec.num_prompt_tokens = t->prompts_spec.num_prompt_tokens;
     out->spec.content.prompt = t->prompts_spec.content.prompt;
     out->spec.content.num_prompt_spans = t->prompts_spec.content.num_prompt_spans;
+    out->spec.content.num_named_tokens = t->prompts_spec.content.num_named_tokens;
     return PKV_ROW_GIVEN;
 }
 

@@ -354,6 +354,7 @@ static int make_prompt(struct pkv_remake *r, const struct kept *row, struct pkv_
     };
     out->num_prompt_tokens = made_tokens(r, row);
     uint32_t shared = shared_tokens(r, row), own = out->num_prompt_tokens - scaled(r, shared);
+    content->num_named_tokens = out->num_prompt_tokens - own;
     add_shared(r, row, num_heads, content);
     if (count_first(r, content, err) < 0)
         return -1;

@@ -297,7 +297,8 @@ static void add_span(struct pkv_synth *s, struct pkv_content *content, enum pkv_
                      uint64_t number, uint32_t count)
 {
     size_t i = content->num_prompt_spans++;
-    s->spans[i] = (struct pkv_span){pkv_origin(kind, number), 0, count};
+    uint64_t origin = kind == PKV_ORIGIN_PREFIX ? pkv_prefix_origin(number) : pkv_origin(kind, number);
+    s->spans[i] = (struct pkv_span){origin, 0, count};
     s->texts[i] = (struct pkv_trace_text){kind, number, NULL};
 }
 
@@ -324,6 +325,7 @@ static void draw_prompt(struct pkv_synth *s, struct pkv_request_spec *out)
     }
     if (length <= before)
         length = before + 1;
+    content->num_named_tokens = before;
     add_span(s, content, PKV_ORIGIN_OWN, s->row, length - before);
     out->num_prompt_tokens = length;
     s->given = (struct pkv_trace_texts){s->texts, NULL, NULL};

@@ -5,6 +5,10 @@
  * the children of one text side by side. One draw a level picks the child, whether the prefix is used
  * or not.
  */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "trace/synth_private.h"
 
@@ -59,6 +63,18 @@ int pkv_prefixes_init(struct pkv_prefixes *p, const struct pkv_synth_config *c, 
 void pkv_prefixes_finish(struct pkv_prefixes *p)
 {
     pkv_free(p->tokens);
+}
+
+void pkv_prefix_name(uint64_t number, char out[PKV_PREFIX_NAME_SIZE])
+{
+    snprintf(out, PKV_PREFIX_NAME_SIZE, "prefix %" PRIu64, number);
+}
+
+uint64_t pkv_prefix_origin(uint64_t number)
+{
+    char name[PKV_PREFIX_NAME_SIZE];
+    pkv_prefix_name(number, name);
+    return pkv_origin(PKV_ORIGIN_NAME, pkv_hash_name(name, strlen(name)));
 }
 
 static uint64_t pick(struct pkv_prefixes *p)

@@ -69,5 +69,9 @@ int pkv_prefixes_init(struct pkv_prefixes *prefixes, const struct pkv_synth_conf
                       struct pkv_err *err);
 void pkv_prefixes_finish(struct pkv_prefixes *prefixes);
 void pkv_prefixes_draw(struct pkv_prefixes *prefixes, struct pkv_prefix *out);
+/* A text goes by the name under which it is written into a trace. */
+#define PKV_PREFIX_NAME_SIZE 32u
+void pkv_prefix_name(uint64_t number, char out[PKV_PREFIX_NAME_SIZE]);
+uint64_t pkv_prefix_origin(uint64_t number);
 
 #endif

@@ -61,6 +61,8 @@ int pkv_row_split(struct pkv_trace *t, const char *text, size_t length, struct p
 void pkv_row_begin(struct pkv_trace *t, struct pkv_row *row)
 {
     t->num_spans = t->num_hash_ids = t->num_outputs = 0;
+    t->num_named_tokens = 0;
+    t->has_own_text = false;
     pkv_row_texts_clear(&t->texts);
     *row = (struct pkv_row){
         .spec = {.abort_ns = PKV_NO_TIME, .deadline_ns = PKV_NO_TIME},
@@ -76,6 +78,8 @@ int pkv_row_add_span(struct pkv_trace *t, struct pkv_trace_text of, uint32_t fir
         (t->options.keep_texts && pkv_row_texts_add(&t->texts, &of, err) < 0))
         return -1;
     t->spans[t->num_spans++] = (struct pkv_span){pkv_origin(of.kind, of.number), first, count};
+    t->has_own_text |= of.kind != PKV_ORIGIN_PREV && !pkv_origin_is_named(of.kind, of.number);
+    t->num_named_tokens += t->has_own_text ? 0 : count;
     return 0;
 }
 
@@ -113,6 +117,7 @@ void pkv_row_end(struct pkv_trace *t, struct pkv_row *row)
     row->spec.num_prompt_tokens = sum;
     row->spec.content.prompt = t->spans;
     row->spec.content.num_prompt_spans = t->num_spans;
+    row->spec.content.num_named_tokens = t->num_named_tokens;
 }
 
 static int set_options(struct pkv_trace *t, const struct pkv_trace_options *options,

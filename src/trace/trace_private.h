@@ -94,6 +94,8 @@ struct pkv_trace {
     /* The row at hand. */
     struct pkv_span *spans;      /* owned */
     size_t num_spans, spans_capacity;
+    uint32_t num_named_tokens;   /* of these spans, before the first text of the run's own */
+    bool has_own_text;
     uint64_t *hash_ids;          /* owned */
     size_t num_hash_ids, hash_ids_capacity;
     uint32_t *outputs;           /* owned: lengths of its samples, where they differ */

@@ -10,6 +10,7 @@
 
 #include "trace/block_ids.h"
 #include "trace/trace_private.h"
+#include "trace/synth_private.h"
 #include "trace/write_private.h"
 
 #define BIT(loss) PKV_LOSS_BIT(loss)
@@ -58,7 +59,7 @@ static void add_ids(struct pkv_trace_writer *w, const struct pkv_request_spec *s
 
 static void add_segment(struct pkv_text *t, const struct pkv_trace_text *of, uint32_t count)
 {
-    char name[40];
+    char name[PKV_PREFIX_NAME_SIZE];
     switch (of->kind) {
     case PKV_ORIGIN_OWN:
         pkv_text_add(t, "[null");
@@ -73,8 +74,9 @@ static void add_segment(struct pkv_text *t, const struct pkv_trace_text *of, uin
     case PKV_ORIGIN_TOKEN: case PKV_ORIGIN_HASH_ID: case PKV_ORIGIN_OUTPUT: case PKV_ORIGIN_SAMPLE:
         PKV_UNREACHABLE("no segment is of this kind");
     case PKV_ORIGIN_PREFIX:
-        snprintf(name, sizeof name, "[\"prefix %" PRIu64 "\"", of->number);
-        pkv_text_add(t, name);
+        pkv_prefix_name(of->number, name);
+        pkv_text_add(t, "[");
+        pkv_text_json(t, name);
         break;
     }
     pkv_text_fmt(t, ", %" PRIu32 "]", count);
