@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 FILES = ("steps.csv", "requests.csv", "events.jsonl", "summary.json", "scenario.yaml",
-         "report.html")
+         "report.html", "cache.csv")
 
 # Eight blocks of four tokens; step t is the step at t ms.
 SCENARIO = """\

@@ -27,8 +27,10 @@ const struct cli_command cli_run = {
         "plots over time of free blocks, waiting and running requests and preemptions.\n\n"
         "With -o the run leaves steps.csv (one row a step), requests.csv (one row a request), "
         "events.jsonl (what happened to whom), summary.json (the figures), scenario.yaml (the "
-        "scenario with every key written out; running it gives the same bytes) and report.html (the "
-        "run as a page for any browser).\n\n"
+        "scenario with every key written out; running it gives the same bytes), report.html (the "
+        "run as a page for any browser) and cache.csv (what the prefix cache still has). With --warm a "
+        "run begins with the cache that another left: a text that both know by the same name or hash "
+        "id is hit, a request's own never is.\n\n"
         "With --perfetto the run is a trace to open in ui.perfetto.dev: when each request waited, computed "
         "its prompt, decoded, was preempted and computed again, beside counters of the pool.\n\n"
         "With --step the run pauses at every step and shows why each thing happened, a map of the "
@@ -43,7 +45,8 @@ const struct cli_command cli_run = {
         "What wins: the preset, then every key of the file, then flags, then --set.",
     .examples = "pagedkv run scenarios/sample.yaml\n"
                 "pagedkv run scenarios/sample.yaml -o out --set kv.num_blocks=512 --check\n"
-                "pagedkv run scenarios/sample.yaml --perfetto sample.json.gz\n",
+                "pagedkv run scenarios/sample.yaml --perfetto sample.json.gz\n"
+                "pagedkv run scenarios/sample.yaml --warm out\n",
     .arguments = {{"SCENARIO.yaml", "the scenario file", false}},
     .options = options,
     .num_options = sizeof options / sizeof *options,

@@ -253,6 +253,15 @@ static const struct man_fact perfetto[] = {
              "(total), tokens (scheduled), as in steps.csv, written where they change"},
 };
 
+static const struct man_fact cache[] = {
+    {"blocks", "how many; more than one only of those without an identity"},
+    {"identity", "16 hexadecimal digits: the hash of all tokens up to the end of the block, and its group; "
+                 "empty: none"},
+    {"second", "the same of a block that is larger than the unit of hashing, for the end of a prompt in "
+               "it; no prompt is hit by it"},
+    {"twin", "of blocks with one identity, how many are older: the oldest is hit"},
+};
+
 #define FACTS(array) array, sizeof array / sizeof *array
 
 void man_files(struct pkv_text *out)
@@ -261,8 +270,8 @@ void man_files(struct pkv_text *out)
     man_line(out, "the files that a run leaves");
     pkv_text_add(out, ".SH DESCRIPTION\n");
     man_line(out, "A run with -o DIR leaves steps.csv, requests.csv, events.jsonl, summary.json, "
-                  "scenario.yaml and report.html. Times are nanoseconds of virtual time where a name "
-                  "ends in _ns. What never happened is empty.");
+                  "scenario.yaml, report.html and cache.csv. Times are nanoseconds of virtual time where a "
+                  "name ends in _ns. What never happened is empty.");
     man_facts(out, "STEPS.CSV", "One row a step. Counts are taken right after scheduling, but for "
               "free_blocks_end and finished. Under --every and --on-change rows are left out; the "
               "numbers of the steps tell which.", FACTS(steps));
@@ -281,6 +290,11 @@ void man_files(struct pkv_text *out)
                   "are tables of the columns above, however steps.csv was thinned out; \"pkv-blockmap\" "
                   "and those whose names begin so are the pool over time. pagedkv-report(1) "
                   "makes it of the other files.");
+    man_facts(out, "CACHE.CSV", "What lay free in the cache when the run was over, in the order in which it "
+              "would have been taken: for --warm. Blocks still held then count as given back, in the "
+              "order of the requests. Four lines come first: # identities, how they are made (1); # groups, "
+              "kind:block size:window of each; # blocks, of the pool; # runs, whose content is in it. There "
+              "is none without a prefix cache, or of a run that failed.", FACTS(cache));
     man_facts(out, "OPENMETRICS", "Of --openmetrics FILE: vLLM's metrics as a scraper would have had them, "
               "names beginning with vllm:, in virtual time from 0, one scrape each --scrape-interval, the "
               "last one at the end. Counts and sums of a step come with its end, those of its schedule with "

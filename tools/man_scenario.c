@@ -27,6 +27,10 @@ static const struct man_fact top[] = {
                         "its last one; left out: with speculation.method eagle the model's own for it "
                         "(MTP) or 1, else 0"},
     {"kv.prefix_cache", "look prompts up in cached blocks; true"},
+    {"kv.warm", "the folder of a former run: the cache begins with what that one left (cache.csv), of which "
+                "the groups must be the same. Hits are of texts that are the same in both: named ones, hash "
+                "ids, token ids below 2^40; a larger pool has empty blocks before it, of a smaller one "
+                "what would have been taken first is left out. Not for a comparison"},
     {"kv.host_blocks", "room for copies on the host, for on_preempt: swap and auto; 0"},
     {"kv.bytes_per_token", "with host_blocks: what a token takes of a block; that of the model on the rank "
                            "that holds most of it, without a model 128KiB"},

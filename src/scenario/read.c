@@ -75,8 +75,8 @@ static int fail_without_meaning(const struct loader *l, enum key_id id, enum key
         return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
                              keys[decider].name,
                              keys[decider].words[*(const unsigned *)key_field(s, decider)]);
-    return node_fail_key(said->node, err, "%s: has no meaning while %s is 0", said->shown,
-                         keys[decider].name);
+    return node_fail_key(said->node, err, "%s: has no meaning while %s is %s", said->shown,
+                         keys[decider].name, keys[decider].kind == KIND_BOOL ? "false" : "0");
 }
 
 /* The place of a key that is not there is that of the key that asks for it. */
