@@ -221,6 +221,60 @@ class ClosedLoop(LawsCase):
         self.assertEqual(ended, 2000)
 
 
+class LoopOfTalks(LawsCase):
+    """Users who hold one conversation to its end and then begin the next."""
+    USERS, DELAY = 12, 7 * 10 ** 6
+
+    def setUp(self):
+        super().setUp()
+        self.scenario(num=900, arrivals=f"{{law: closed_loop, concurrency: {self.USERS}, delay: 7ms}}",
+                      sessions="{share: 0.8, turns: {law: uniform, min: 1, max: 6}, turn_tokens: {law: "
+                               "uniform, min: 1, max: 30}, delay_ms: {law: exponential, mean: 60}}",
+                      aborts="{share: 0.05, after_ms: {law: exponential, mean: 200}}")
+        self.done("gen", "scenario.yaml", "-q", "-o", "made.jsonl")
+        self.asked = [json.loads(line) for line in self.read("made.jsonl").decode().splitlines()]
+
+    def test_each_begins_when_another_is_over(self):
+        self.done("run", "scenario.yaml", "-q", "-o", "out", "--check")
+        came = {int(row["id"]): row for row in self.rows("out", "requests.csv")}
+        self.assertEqual(len(came), 900)
+        talks = {}
+        for row, asked in enumerate(self.asked):
+            talks.setdefault(asked["session"], []).append(row)
+        begins, ends = [], []
+        for rows in talks.values():
+            self.assertTrue(self.asked[rows[-1]]["last"])
+            for former, row in zip(rows, rows[1:]):
+                delay = round(self.asked[row]["delay_ms"] * 10 ** 6)
+                self.assertEqual(int(came[row]["arrival_ns"]), int(came[former]["finish_ns"]) + delay)
+            begins.append(int(came[rows[0]]["arrival_ns"]))
+            ends.append(int(came[rows[-1]]["finish_ns"]))
+        # In the order of the rows: the first of each user at once, then one for each that is over.
+        self.assertGreater(len(begins), 200)
+        self.assertEqual(begins, [0] * self.USERS +
+                         [end + self.DELAY for end in sorted(ends)[:len(ends) - self.USERS]])
+        told = self.summary("out")["sessions"]
+        self.assertEqual(told["turns"], 900 - len(talks))
+
+    def test_a_trace_of_it(self):
+        self.done("run", "scenario.yaml", "-q", "-o", "run")
+        self.done("replay", "made.jsonl", *POOL, "-q", "-o", "replay")
+        for name in FILES:
+            self.assertEqual(self.read("run", name), self.read("replay", name), name)
+        self.done("trace", "convert", "made.jsonl", "--to", "native", "-o", "same.jsonl")
+        self.assertEqual(self.read("same.jsonl"), self.read("made.jsonl"))
+        told = self.done("trace", "convert", "made.jsonl", "--to", "dynamo", "-o", "cut.jsonl")
+        left_out = sum("delay_ms" in row for row in self.asked)
+        self.assertRegex(told.stdout + told.stderr, rf"{left_out} rows: left out; they come after another")
+
+    def test_a_loop_needs_a_session(self):
+        self.write("bad.jsonl", '{"timestamp": 0, "input_length": 1, "output_length": 1, "loop": "l"}\n')
+        result = self.call("replay", "bad.jsonl", "--num-blocks", "9")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("bad.jsonl:1:", result.stderr)
+        self.assertIn("needs a session", result.stderr)
+
+
 class Sessions(LawsCase):
     def test_a_chat_keeps_its_state_or_not(self):
         """Turns of 16 tokens prompt and 17 output: 32 of 33 are stored, and 32 are whole blocks. With
@@ -260,9 +314,6 @@ class WrongUse(LawsCase):
         for several in ({"sessions": "{share: 1, turns: 2, turn_tokens: 4}"},
                         {"arrivals": "{law: closed_loop, concurrency: 2}"}):
             self.refused("several answers in a session are impossible", samples="2", **several)
-        self.refused("conversations in a closed loop",
-                     arrivals="{law: closed_loop, concurrency: 2}",
-                     sessions="{turns: 2, turn_tokens: 1}")
         self.refused("a joint output length is impossible", output_tokens="{law: joint}")
         self.refused("a tenant has a name", tenants="[{weight: 2}]")
         self.refused("are more than 1048576 texts", prefixes="{num: 100, depth: 4, tokens: 3}")

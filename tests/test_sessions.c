@@ -276,6 +276,34 @@ START_TEST(a_closed_loop)
 }
 END_TEST
 
+#define TALK(id, more, prompt, output) \
+    "{" more "\"prompt\":" prompt ",\"output_length\":" #output ",\"session\":\"" id "\",\"loop\":\"l\"}\n"
+#define AT_ONCE "\"timestamp\":0,"
+#define AFTER(delay) "\"delay_ms\":" #delay ","
+#define LAST "\"last\":true,"
+
+/* Two users. a: 2 tokens, to 2 ms, and from 5 on one more, to 6. b: 4 tokens, to 4 ms: c follows it at 5,
+ * as a is not over. Then a is over, at 6: d follows it. e is the next, after c and d, which end together
+ * at 7, and f comes with it. */
+START_TEST(a_closed_loop_of_conversations)
+{
+    static const int64_t arrivals[] = { 0, 5, 0, 5, 6, 7, 9 };
+    static const bool follows[] = { false, true, false, false, false, false, false };
+
+    begin(40);
+    expect_done(TALK("a", AT_ONCE, "4", 2) TALK("a", AFTER(3) LAST, "[[\"@prev\",6],[null,1]]", 1)
+                TALK("b", AT_ONCE LAST, "4", 4) TALK("c", AFTER(1) LAST, "4", 2)
+                TALK("d", AFTER(0) LAST, "4", 1) TALK("e", AFTER(0) LAST, "4", 1)
+                TALK("f", AFTER(2) LAST, "4", 1));
+    for (int i = 0; i < 7; i++) {
+        ck_assert_int_eq(run.told[i].arrival_ns, arrivals[i] * MS);
+        ck_assert(run.told[i].follows == follows[i]);
+    }
+    ck_assert_uint_eq(run.told[1].former_tokens, 6);
+    ck_assert_uint_eq(run.figures.turns, 1);
+}
+END_TEST
+
 /* What a row follows is what it contains: row 2 follows row 1, which ends first. */
 START_TEST(a_row_contains_the_one_it_follows)
 {
@@ -475,6 +503,7 @@ int main(void)
     tcase_add_test(c, an_abort_counts_from_the_arrival);
     tcase_add_test(c, no_row_comes_before_its_place);
     tcase_add_test(c, a_closed_loop);
+    tcase_add_test(c, a_closed_loop_of_conversations);
     tcase_add_test(c, a_row_contains_the_one_it_follows);
     tcase_add_test(c, what_follows_one_without_end_never_comes);
     tcase_add_test(c, a_later_turn_is_something_to_come);

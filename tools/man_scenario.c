@@ -113,7 +113,8 @@ static const struct man_fact traffic[] = {
     {"arrivals", "{law, rate_per_s, ...}: constant, poisson; gamma and weibull (cv of the gaps); bursts (on, "
                  "off: how long on average, poisson while on); diurnal (period, amplitude: the rate "
                  "swings as a sine); spike (at, for, factor: the rate within). Without a rate: at_once; "
-                 "closed_loop (concurrency, delay: whoever ends is followed by the next)"},
+                 "closed_loop (concurrency, delay: whoever ends is followed by the next; with sessions: "
+                 "a conversation that is over by the next one)"},
     {"prompt_tokens", "a number, or {law, ...}: constant (value), uniform (min, max), lognormal (mean, "
                       "cv), gamma (the same), zipf (exponent, min, max), pareto_lognormal (mean, cv; "
                       "tail_share, tail_alpha, tail_min: so many are of the tail), empirical (trace: "

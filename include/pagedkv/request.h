@@ -32,6 +32,8 @@ struct pkv_request_spec {
     bool follows;                   /* closed loop: comes delay_ns after the former row of its
                                      * session finished, and not at arrival_ns, which then is its
                                      * place among the rows */
+    const char *loop;               /* NULL = none; needs a session. One whose first row follows comes
+                                     * delay_ns after the last row of a session of the same loop */
     int64_t delay_ns;               /* >= 0 */
     bool is_last;                   /* no later row is of its session: what is kept of it may go */
     int64_t arrival_ns;             /* never falls from row to row */

@@ -117,7 +117,7 @@ static int look_back(struct pkv_engine *e, const struct held_row *held, struct p
 {
     struct pkv_cache *cache = pkv_sched_cache(e->sched);
     struct pkv_hit hit = {0};
-    if (!held || r->status == PKV_REQUEST_REJECTED)
+    if (!held || held->loop || r->status == PKV_REQUEST_REJECTED)
         return 0;
     event->follows = true;
     event->former_tokens = held->former_tokens;

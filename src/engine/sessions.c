@@ -4,6 +4,9 @@
  *   waiting   rows read ahead that no end is left for, in their order
  *   ends      rows that ended and are not followed yet, in the order of their ends; at most one of
  *             the two lists has anything in it
+ *
+ * A loop of sessions is kept as a session of its own, whose rows are whole sessions: the first rows wait
+ * in it, and the end of a session's last row is an end in it. It is never forgotten.
  */
 #include "engine/sessions.h"
 
@@ -34,6 +37,7 @@ struct pkv_session {
     uint32_t num_live;                   /* rows that are live, or whose time is known */
     uint32_t num_waiting;
     bool is_closed;                      /* the row marked as the last has been read */
+    struct pkv_session *loop;            /* borrowed: in which it is one of the rows; NULL = none */
     struct held_row *waiting, *last_waiting;
     struct row_end *ends, *last_end;
 };
@@ -43,6 +47,12 @@ struct pkv_session {
 static uint64_t name_of(const struct pkv_request_spec *spec)
 {
     return pkv_hash_name(spec->session, strlen(spec->session));
+}
+
+/* No session has the name of a loop. */
+static uint64_t loop_name_of(const struct pkv_request_spec *spec)
+{
+    return pkv_mix(pkv_hash_name(spec->loop, strlen(spec->loop)), 1);
 }
 
 /* Where the session stands, or would. */
@@ -120,10 +130,9 @@ static void forget(struct sessions *s, struct pkv_session *session)
     free_session(session);
 }
 
-static void forget_if_over(struct sessions *s, struct pkv_session *session)
+static bool is_over(const struct pkv_session *session)
 {
-    if (session->is_closed && session->num_live == 0 && session->num_waiting == 0)
-        forget(s, session);
+    return session->is_closed && session->num_live == 0 && session->num_waiting == 0;
 }
 
 void sessions_finish(struct sessions *s)
@@ -163,7 +172,8 @@ static struct held_row *copy_row(const struct pkv_request_spec *spec, size_t num
                                  struct pkv_err *err)
 {
     size_t size = sizeof(struct held_row) + num_spans * sizeof(struct pkv_span) +
-                  text_size(spec->id) + text_size(spec->tenant) + text_size(spec->session);
+                  text_size(spec->id) + text_size(spec->tenant) + text_size(spec->session) +
+                  text_size(spec->loop);
     struct held_row *held = pkv_alloc(1, size, err);
     if (!held)
         return NULL;
@@ -174,6 +184,7 @@ static struct held_row *copy_row(const struct pkv_request_spec *spec, size_t num
     held->spec.id = put_text(&texts, spec->id);
     held->spec.tenant = put_text(&texts, spec->tenant);
     held->spec.session = put_text(&texts, spec->session);
+    held->spec.loop = put_text(&texts, spec->loop);
     held->spec.content.prompt = spans;
     held->spec.content.num_prompt_spans = num_spans;
     return held;
@@ -280,7 +291,7 @@ static int set_times(struct pkv_request_spec *spec, int64_t end_ns, struct pkv_e
 static int follow(struct sessions *s, struct held_row *held, const struct former *former,
                   int64_t end_ns, int64_t *out_arrival_ns, struct pkv_err *err)
 {
-    struct pkv_session *session = held->session;
+    struct pkv_session *session = held->session, *loop = held->loop;
     uint32_t former_tokens, named;
     size_t num_spans = put_prompt(&held->spec, former, NULL, &former_tokens, &named);
     struct held_row *whole = NULL;
@@ -297,10 +308,11 @@ static int follow(struct sessions *s, struct held_row *held, const struct former
         return -1;
     }
     whole->session = session;
+    whole->loop = loop;
     whole->node.key[0] = whole->spec.arrival_ns;
     whole->node.key[1] = (int64_t)whole->spec.row;
     pkv_heap_push(&s->coming, &whole->node);
-    session->num_live++;
+    (loop ? loop : session)->num_live++;
     *out_arrival_ns = whole->spec.arrival_ns;
     return 0;
 }
@@ -310,6 +322,8 @@ static int follow(struct sessions *s, struct held_row *held, const struct former
 bool sessions_is_full(const struct sessions *s, const struct pkv_request_spec *spec)
 {
     const struct pkv_session *session = find(s, name_of(spec));
+    if (!session && spec->loop)
+        session = find(s, loop_name_of(spec));
     return session && session->num_waiting >= PKV_MOST_ROWS_AHEAD;
 }
 
@@ -321,33 +335,47 @@ static void add_waiting(struct pkv_session *session, struct held_row *held)
 }
 
 /* Follow the first end that nobody follows yet. */
-static int follow_end(struct sessions *s, struct held_row *held, int64_t *out_arrival_ns,
-                      struct pkv_err *err)
+static int follow_end(struct sessions *s, struct held_row *held, struct pkv_session *in,
+                      int64_t *out_arrival_ns, struct pkv_err *err)
 {
-    struct row_end *end = held->session->ends;
-    held->session->ends = end->next;
+    struct row_end *end = in->ends;
+    in->ends = end->next;
     const struct former former = {end->spans, end->num_spans, end->num_named_tokens};
     int status = follow(s, held, &former, end->time_ns, out_arrival_ns, err);
     pkv_free(end);
     return status;
 }
 
+static int join_loop(struct sessions *s, const struct pkv_request_spec *spec,
+                     struct pkv_session *session, struct pkv_err *err)
+{
+    if (!spec->loop || session->loop)
+        return 0;
+    session->loop = find_or_add(s, loop_name_of(spec), err);
+    return session->loop ? 0 : -1;
+}
+
 int sessions_take(struct sessions *s, const struct pkv_request_spec *spec,
                   int64_t *out_arrival_ns, struct pkv_err *err)
 {
-    struct pkv_session *session = find_or_add(s, name_of(spec), err);
-    struct held_row *held = session ? hold(spec, err) : NULL;
+    bool is_first = spec->loop && !find(s, name_of(spec));
+    struct pkv_session *session = find_or_add(s, name_of(spec), err), *in = session;
+    struct held_row *held = session && join_loop(s, spec, session, err) == 0 ? hold(spec, err) : NULL;
     *out_arrival_ns = PKV_NO_TIME;
     if (!held)
         return -1;
     held->session = session;
     session->is_closed |= spec->is_last;
-    if (session->ends)
-        return follow_end(s, held, out_arrival_ns, err);
-    if (session->num_live == 0)           /* there is nobody before it: it comes at its place */
+    if (is_first) {
+        in = held->loop = session->loop;
+        session->num_live++;
+    }
+    if (in->ends)
+        return follow_end(s, held, in, out_arrival_ns, err);
+    if (in->num_live == 0)                /* there is nobody before it: it comes at its place */
         return follow(s, held, &(struct former){0}, spec->arrival_ns - spec->delay_ns,
                       out_arrival_ns, err);
-    add_waiting(session, held);
+    add_waiting(in, held);
     return 0;
 }
 
@@ -369,9 +397,15 @@ int sessions_arrived(struct sessions *s, const struct pkv_request_spec *spec,
         return 0;
     if (!held) {
         uint64_t name = name_of(spec);
-        session = spec->is_last ? find(s, name) : find_or_add(s, name, err);
+        bool is_alone = spec->is_last && !spec->loop;
+        session = is_alone ? find(s, name) : find_or_add(s, name, err);
         if (!session)
-            return spec->is_last ? 0 : -1;
+            return is_alone ? 0 : -1;
+        bool had_loop = session->loop != NULL;
+        if (join_loop(s, spec, session, err) < 0)
+            return -1;
+        if (session->loop && !had_loop)
+            session->loop->num_live++;
         session->is_closed |= spec->is_last;
         session->num_live++;
     }
@@ -409,28 +443,36 @@ static int add_end(struct pkv_session *session, const struct former *said, int64
     return 0;
 }
 
+/* One of a session's rows, or of a loop's sessions, has ended. */
+static int end_row(struct sessions *s, struct pkv_session *session, const struct former *said,
+                   int64_t time_ns, struct pkv_err *err)
+{
+    struct held_row *held = session->waiting;
+    int64_t arrival_ns;
+    if (!held)
+        return add_end(session, said, time_ns, err);
+    session->waiting = held->next;
+    session->num_waiting--;
+    return follow(s, held, said, time_ns, &arrival_ns, err);
+}
+
 int sessions_over(struct sessions *s, struct pkv_request *r, int64_t time_ns, struct pkv_err *err)
 {
     struct pkv_session *session = r->session;
-    int64_t arrival_ns;
-    int status = 0;
+    struct former said = {0};
     if (!session)
         return 0;
     r->session = NULL;
     session->num_live--;
-    if (session->waiting || !session->is_closed) {
-        struct former said;
-        struct held_row *held = session->waiting;
-        if (text_of(s, r, &said, err) < 0)
-            return -1;
-        if (held) {
-            session->waiting = held->next;
-            session->num_waiting--;
-            status = follow(s, held, &said, time_ns, &arrival_ns, err);
-        } else {
-            status = add_end(session, &said, time_ns, err);
-        }
-    }
-    forget_if_over(s, session);
-    return status;
+    if ((session->waiting || !session->is_closed) &&
+        (text_of(s, r, &said, err) < 0 || end_row(s, session, &said, time_ns, err) < 0))
+        return -1;
+    if (!is_over(session))
+        return 0;
+    struct pkv_session *loop = session->loop;
+    forget(s, session);
+    if (!loop)
+        return 0;
+    loop->num_live--;
+    return end_row(s, loop, &(struct former){0}, time_ns, err);
 }

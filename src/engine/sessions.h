@@ -4,7 +4,8 @@
  * A session is known while one of its rows is live or may still be followed. A row that follows takes
  * the end of a row of its session, the earliest that no other row has taken; in a session whose rows
  * all follow one another that is the end of the former row. A session that several rows begin is a
- * closed loop of as many: whoever ends is followed by the next row.
+ * closed loop of as many: whoever ends is followed by the next row. In a loop of sessions the same holds
+ * for whole sessions: when one is over, after the row marked as its last, the next one begins.
  *
  * Memory follows the live sessions: of each at most PKV_MOST_ROWS_AHEAD rows are read ahead, and it
  * is forgotten after its last row, where that is marked.
@@ -22,6 +23,7 @@ struct held_row {
     struct pkv_heap_node node;           /* among those whose time is known */
     struct held_row *next;               /* among those who wait for an end */
     struct pkv_session *session;
+    struct pkv_session *loop;            /* of a session's first row: it waits for an end in it */
     struct pkv_request_spec spec;        /* abort_ns and deadline_ns count from the arrival */
     uint32_t former_tokens;              /* of its prompt, up to the end of what the former row said */
 };

@@ -28,7 +28,7 @@
     X(F_PRIORITY, "priority") X(F_DEADLINE_MS, "deadline_ms") X(F_SALT, "salt")      \
     X(F_CACHE_SALT, "cache_salt") X(F_ADAPTER, "adapter") X(F_TENANT, "tenant")      \
     X(F_ABORT_MS, "abort_ms") X(F_SESSION, "session") X(F_DELAY_MS, "delay_ms")      \
-    X(F_TURN, "turn") X(F_LAST, "last") X(F_N, "n") X(F_BEAM_WIDTH, "beam_width")          \
+    X(F_TURN, "turn") X(F_LAST, "last") X(F_LOOP, "loop") X(F_N, "n") X(F_BEAM_WIDTH, "beam_width")          \
     X(F_CREATED_TIME, "created_time") X(F_INPUT_TOKENS, "input_tokens")              \
     X(F_SESSION_ID, "session_id") X(F_DELAY, "delay") X(F_REQUEST_ID, "request_id")  \
     X(F_STRICT_PRIORITY, "strict_priority") X(F_POLICY_CLASS, "policy_class")        \
@@ -247,6 +247,7 @@ static int read_field(void *ctx, int at, struct pkv_err *err)
     case F_DELAY_MS:
     case F_DELAY:         return read_ms(f, field, &spec->delay_ns, err);
     case F_LAST:          return read_last(f, err);
+    case F_LOOP:          return pkv_fields_text(&f->fields, &t->loop, err);
     case F_TURN:          return pkv_json_u64(&f->fields.j, UINT32_MAX, &f->turn, err);
     case F_STRICT_PRIORITY:
     case F_POLICY_CLASS:
@@ -324,6 +325,9 @@ static int check_session(const struct found *f, struct pkv_err *err)
                                "needs a session: it is the time after the session's former row");
     if (has(f, F_LAST))
         return pkv_fields_fail(&f->fields, F_LAST, err, "needs a session: it tells its last row");
+    if (has(f, F_LOOP))
+        return pkv_fields_fail(&f->fields, F_LOOP, err, "needs a session: when one is over the next one "
+                               "of the loop begins");
     if (f->row->prev_column)
         return pkv_json_fail_at(&f->fields.j, f->row->prev_column, err, "segment '@prev' needs a "
                                 "session: it is the text of the session's former row");
@@ -393,6 +397,7 @@ static void set_session(struct found *f)
     struct pkv_trace *t = f->trace;
     struct pkv_request_spec *spec = &f->row->spec;
     spec->session = has_either(f, F_SESSION, F_SESSION_ID) ? t->session.text : NULL;
+    spec->loop = has(f, F_LOOP) ? t->loop.text : NULL;
     spec->turn = (uint32_t)f->turn;
     spec->follows = has_either(f, F_DELAY_MS, F_DELAY);
     if (!has_time(f))

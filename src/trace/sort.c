@@ -13,7 +13,7 @@ struct kept {
     struct pkv_request_spec spec;
     size_t number;               /* order of adding, for ties */
     size_t first_span, first_output;
-    size_t id, tenant, session, salt, adapter;   /* in text; PKV_NO_TEXT = none */
+    size_t id, tenant, session, loop, salt, adapter;   /* in text; PKV_NO_TEXT = none */
 };
 
 struct pkv_sorted {
@@ -106,6 +106,7 @@ int pkv_sorted_add(struct pkv_sorted *s, const struct pkv_request_spec *spec,
     if (keep_text(s, spec->id, &row->id, err) < 0 ||
         keep_text(s, spec->tenant, &row->tenant, err) < 0 ||
         keep_text(s, spec->session, &row->session, err) < 0 ||
+        keep_text(s, spec->loop, &row->loop, err) < 0 ||
         keep_outputs(s, spec, &row->first_output, err) < 0 ||
         (texts && keep_texts(s, row, texts, num, err) < 0))
         return -1;
@@ -147,6 +148,7 @@ bool pkv_sorted_next(struct pkv_sorted *s, struct pkv_request_spec *out,
     out->id = text_at(s, row->id);
     out->tenant = text_at(s, row->tenant);
     out->session = text_at(s, row->session);
+    out->loop = text_at(s, row->loop);
     if (!s->of)
         return true;
     for (size_t i = row->first_span; i < row->first_span + out->content.num_prompt_spans; i++)

@@ -96,9 +96,6 @@ static int check(const struct pkv_synth_config *c, struct pkv_err *err)
     if (c->abort_min_ns < 0 || c->abort_max_ns < c->abort_min_ns)
         return pkv_fail(err, PKV_ERR_INPUT, "aborts between %" PRId64 " and %" PRId64 " ns after "
                         "arrival are impossible", c->abort_min_ns, c->abort_max_ns);
-    if (c->session_share > 0 && c->arrival == PKV_ARRIVAL_CLOSED_LOOP)
-        return pkv_fail(err, PKV_ERR_INPUT, "conversations in a closed loop are impossible: for so "
-                        "many users at once let as many conversations arrive at once");
     if (c->samples > PKV_MAX_SAMPLES || c->beam_width > PKV_MAX_SAMPLES ||
         (c->samples > 1 && c->beam_width > 1))
         return pkv_fail(err, PKV_ERR_INPUT, "%u samples and %u beams are impossible: at most %u, and "
@@ -313,8 +310,7 @@ static void draw_prompt(struct pkv_synth *s, struct pkv_request_spec *out)
         .root = pkv_content_root(NULL, NULL), .prompt = s->spans,
         .output_origin = pkv_origin(PKV_ORIGIN_OUTPUT, s->row),
     };
-    bool goes_on = out->follows && s->talk.num_turns > 0;
-    if (goes_on) {
+    if (s->talk.turn > 0) {
         before = (uint32_t)s->talk.context_tokens;
         length = before + pkv_lengths_draw(s->turn_tokens);
         add_span(s, content, PKV_ORIGIN_PREV, 0, before);
@@ -359,6 +355,12 @@ static int64_t draw_delay(struct pkv_synth *s)
     return ns < 0x1p62 ? (int64_t)ns : INT64_C(1) << 62;
 }
 
+/* A closed loop whose users hold conversations, one after the other. */
+static bool is_loop_of_talks(const struct pkv_synth *s)
+{
+    return s->turns && s->config.arrival == PKV_ARRIVAL_CLOSED_LOOP;
+}
+
 /* Is this row the next turn of the conversation at hand? Else a new one begins, or none. */
 static void begin_turn(struct pkv_synth *s, struct pkv_request_spec *out)
 {
@@ -371,7 +373,9 @@ static void begin_turn(struct pkv_synth *s, struct pkv_request_spec *out)
         talk->turn = talk->num_turns = 0;
         if (s->turns && pkv_rng_unit(&s->session_share) < s->config.session_share)
             talk->num_turns = pkv_lengths_draw(s->turns);
-        if (talk->num_turns == 1)
+        if (is_loop_of_talks(s) && talk->num_turns == 0)
+            talk->num_turns = 1;
+        else if (talk->num_turns == 1 && !is_loop_of_talks(s))
             talk->num_turns = 0;
         if (talk->num_turns > 0)
             snprintf(s->session, sizeof s->session, "s%" PRIu64, s->num_talks++);
@@ -396,10 +400,22 @@ static void end_turn(struct pkv_synth *s, struct pkv_request_spec *out)
     out->is_last = talk->turn == talk->num_turns;
 }
 
+/* The first conversation of each user comes at once, each later one when another is over. */
+static void join_loop_of_talks(struct pkv_synth *s, struct pkv_request_spec *out)
+{
+    out->loop = "loop";
+    if (s->talk.turn > 0)
+        return;
+    out->follows = s->num_talks > s->config.concurrency;
+    out->delay_ns = out->follows ? s->config.loop_delay_ns : 0;
+}
+
 /* The first rows of a closed loop come at once, each later one follows one that ends. */
 static void join_loop(struct pkv_synth *s, struct pkv_request_spec *out)
 {
-    if (s->config.arrival != PKV_ARRIVAL_CLOSED_LOOP)
+    if (is_loop_of_talks(s))
+        join_loop_of_talks(s, out);
+    if (is_loop_of_talks(s) || s->config.arrival != PKV_ARRIVAL_CLOSED_LOOP)
         return;
     out->session = "loop";
     out->follows = s->row >= s->config.concurrency;

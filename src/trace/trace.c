@@ -253,6 +253,7 @@ void pkv_trace_close(struct pkv_trace *t)
     pkv_free(t->salt.text);
     pkv_free(t->adapter.text);
     pkv_free(t->session.text);
+    pkv_free(t->loop.text);
     pkv_free(t->scratch.text);
     pkv_row_texts_free(&t->texts);
     pkv_free(t);

@@ -100,7 +100,7 @@ struct pkv_trace {
     size_t num_hash_ids, hash_ids_capacity;
     uint32_t *outputs;           /* owned: lengths of its samples, where they differ */
     size_t num_outputs, outputs_capacity;
-    struct pkv_slot id, tenant, salt, adapter, session, scratch;
+    struct pkv_slot id, tenant, salt, adapter, session, loop, scratch;
     /* The same under options.keep_texts: what each span is of. */
     struct pkv_row_texts texts;
 };

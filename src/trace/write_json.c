@@ -143,6 +143,7 @@ static void add_native_fields(struct pkv_text *t, const struct pkv_request_spec 
         add_ms(t, "delay_ms", spec->delay_ns);
     if (spec->session && spec->is_last)
         pkv_text_add(t, ", \"last\": true");
+    add_string(t, "loop", spec->loop);
 }
 
 static int row_native(struct pkv_trace_writer *w, const struct pkv_request_spec *spec,
@@ -185,6 +186,13 @@ static int row_dynamo(struct pkv_trace_writer *w, const struct pkv_request_spec 
         add_ms(t, "delay", spec->delay_ns);
     pkv_text_add(t, "}\n");
     return 0;
+}
+
+/* Sessions that begin when others are over are known to the native format only. */
+static bool but_in_loops(const struct pkv_trace_writer *w, const struct pkv_request_spec *spec)
+{
+    (void)w;
+    return spec->loop == NULL;
 }
 
 static bool always(const struct pkv_trace_writer *w, const struct pkv_request_spec *spec)
@@ -254,7 +262,7 @@ const struct pkv_encoder pkv_encoder_mooncake = {
 const struct pkv_encoder pkv_encoder_dynamo = {
     .name = "dynamo", .content = PKV_WRITE_IDS, .unit_ns = 1,
     .holds = BIT(PKV_LOSS_NO_OUTPUT) | BIT(PKV_LOSS_ID) | BIT(PKV_LOSS_SESSION),
-    .can_follow = always, .row = row_dynamo,
+    .can_follow = but_in_loops, .row = row_dynamo,
 };
 const struct pkv_encoder pkv_encoder_bailian = {
     .name = "bailian", .content = PKV_WRITE_IDS, .unit_ns = 1, .hash_block_size = 16,
