@@ -321,6 +321,41 @@ class Lessons(ScenarioCase):
                  f"They wait up to {waits[10][2]:.2f} s (of 10: short69), with first tokens after "
                  f"{waits[10][3]:.2f} s on average")
 
+    def test_chat_state(self):
+        name = "chat_state.yaml"
+        before = [500 + 160 * turn for turn in range(4)]
+        stored = [said - 1 for said in before + [1140]]
+        kept = [tokens // 16 * 16 for tokens in stored[:4]]
+        self.assertEqual(kept, [496, 656, 816, 976])
+        # All that other chats touch in the 21 s between two turns lies behind a chat's blocks.
+        held = [-(-tokens // 16) for tokens in stored]
+        self.assertEqual((held, 0.5 * 21 * sum(held), 0.5 * 11 * sum(held)),
+                         ([32, 42, 52, 62, 72], 2730, 1430))
+        table = {}
+        for blocks in (3000, 2720, 2700, 2500, 2000, 1500):
+            run = self.run_scenario(name, *sets(f"kv.num_blocks={blocks}"))
+            told = run["sessions"]
+            self.assertEqual((told["turns"], told["former_tokens"]), (320, 80 * sum(before)))
+            self.assertEqual(told["retained_tokens"] == 80 * sum(kept), blocks >= 0.99 * 2730)
+            table[f"{blocks:,}"] = (
+                f"{percent(told['retained_tokens'] / told['former_tokens'])} "
+                f"{run['latency_ms']['ttft']['mean']:.1f} ms {run['tokens']['scheduled']:,}")
+            self.assertLessEqual(run["peak"]["used_blocks"], 248)
+            if blocks not in (3000, 2500):
+                continue
+            turns = [event for event in map(json.loads, self.read("out", "events.jsonl").splitlines())
+                     if event["kind"] == "arrive" and event["id"] in ("201", "202", "203", "204")]
+            self.assertEqual([event["former_tokens"] for event in turns], before)
+            self.assertEqual([event["retained_tokens"] for event in turns],
+                             kept if blocks == 3000 else [0] * 4)
+        self.say_rows(name, {**table, **{str(said): f"{found} 0" for said, found in zip(before, kept)}})
+        run = self.run_scenario(name)
+        self.assertEqual(run["peak"]["used_blocks"], 248)
+        self.presuppose(name, "more than 248 of the 2,500 blocks")
+        short = self.run_scenario(name, *sets("kv.num_blocks=1500", "traffic.sessions.delay_ms=10000"))
+        self.assertEqual(short["sessions"]["retained_tokens"], 80 * sum(kept))
+        self.say(name, "so 2,730 blocks", "1,430 blocks, and with 1,500 all is kept")
+
     def test_neighbours(self):
         name = "neighbours.yaml"
         trace = "traffic.trace=" + os.path.join(self.scenarios, "traces",
