@@ -219,7 +219,12 @@ START_TEST(batches_by_hand)
     struct request_times rows[] = { { 0, { 1, none, 10 } }, { 9, { 3, none, 20 } },
                                     { 10, { 5, none, none } }, { 19, { 8, 2, 50 } } };
     struct request_times others[] = { { 0, { 1, none, 10 } }, { 9, { 3, none, 20 } } };
-    const struct run_times times = { rows, 4, 4 }, fewer = { others, 2, 2 };
+    /* The same in another order, as rows that follow others come, and one before a window. */
+    struct request_times mixed[] = { { 19, { 8, 2, 50 } }, { -5, { none, none, none } },
+                                     { 9, { 3, none, 20 } }, { 0, { 1, none, 10 } },
+                                     { 10, { 5, none, none } } };
+    const struct run_times times = { .rows = rows, .num = 4 }, fewer = { .rows = others, .num = 2 };
+    const struct run_times late = { .window = { 0, 30 }, .rows = mixed, .num = 5 };
     struct batch out[2] = { { .has = { false } } };
 
     batches_read(out, 2, &times, &fewer);
@@ -228,6 +233,12 @@ START_TEST(batches_by_hand)
     ck_assert_double_eq(out[0].means[TIME_TTFT], 2);
     ck_assert_double_eq(out[1].means[TIME_TTFT], 6.5);
     ck_assert(!out[0].has[TIME_TPOT] && out[1].has[TIME_TPOT]);
+    ck_assert_double_eq(out[0].means[TIME_E2E], 15);
+    ck_assert_double_eq(out[1].means[TIME_E2E], 50);
+    memset(out, 0, sizeof out);
+    batches_read(out, 2, &late, &late);
+    ck_assert_double_eq(out[0].means[TIME_TTFT], 2);
+    ck_assert_double_eq(out[1].means[TIME_TTFT], 6.5);
     ck_assert_double_eq(out[0].means[TIME_E2E], 15);
     ck_assert_double_eq(out[1].means[TIME_E2E], 50);
 }

@@ -184,13 +184,33 @@ class Compare(ProgramCase):
 
     def test_fairness(self):
         """Tenants and priorities have the figures that the rows of requests.csv come to."""
+        self.check_fairness(0, 10 ** 18)
+
+    def test_fairness_of_a_window(self):
+        """Those of the requests that arrive in it, and so are the marks of better and worse."""
+        self.check_fairness(400_000_000, 1_500_000_000, "--set", "measure.after=400ms", "--set",
+                            "measure.until=1500ms")
+        row = self.rows("out", "compare.csv")[1]
+        ends = []
+        for blocks in ("16", "30"):
+            self.done("run", "scenario.yaml", "--set", f"kv.num_blocks={blocks}", "-q", "-o", "run")
+            ends.append({r["id"]: int(r["finish_ns"]) for r in self.rows("run", "requests.csv")
+                         if 400_000_000 <= int(r["arrival_ns"]) < 1_500_000_000})
+        first, last = ends
+        self.assertEqual(len(first), 366)      # one every 3 ms: rows 134 to 499
+        self.assertEqual([int(row[key]) for key in ("better", "worse", "same")],
+                         [sum(last[i] < first[i] for i in first), sum(last[i] > first[i] for i in first),
+                          sum(last[i] == first[i] for i in first)])
+
+    def check_fairness(self, after, until, *flags):
         self.write("trace.jsonl", TENANTS)
-        self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=16,30", "-q", "-o", "out")
+        self.done("compare", "scenario.yaml", "--vary", "kv.num_blocks=16,30", "-q", "-o", "out", *flags)
         rows = self.rows("out", "fairness.csv")
         indices = []
         for i, blocks in enumerate(("16", "30")):
             self.done("run", "scenario.yaml", "--set", f"kv.num_blocks={blocks}", "-q", "-o", "run")
-            requests = self.rows("run", "requests.csv")
+            requests = [r for r in self.rows("run", "requests.csv")
+                        if after <= int(r["arrival_ns"]) < until]
             for group, order in (("tenant", str), ("priority", int)):
                 names = sorted({r[group] for r in requests}, key=order)
                 mine = [r for r in rows if r["configuration"] == str(i + 1) and r["group"] == group]
@@ -223,8 +243,9 @@ class Compare(ProgramCase):
             self.assertAlmostEqual(float(row["jain_ttft"]), ttft, places=5)
         with open(self.path("out", "compare.json"), encoding="utf-8") as file:
             data = json.load(file)
+        untold = [None] if any(r["tenant"] == "" for r in requests) else []
         self.assertEqual([t["tenant"] for t in data["tenants"]],
-                         [None] + sorted({r["tenant"] for r in requests} - {""}))
+                         untold + sorted({r["tenant"] for r in requests} - {""}))
         self.assertEqual([p["priority"] for p in data["priorities"]], [-1, 0, 1])
         self.assertEqual(data["priorities"][2]["configurations"][1]["preemptions"]["value"],
                          int(rows[-1]["preemptions"]))

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "pagedkv/report.h"
 
-struct row { int64_t at_ns; uint32_t prompt, output; };
+struct row { int64_t at_ns; uint32_t prompt, output; uint32_t num_answers, answers[3]; };
 struct rows { const struct row *rows; size_t num, next; };
 
 static int next(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
@@ -22,7 +22,10 @@ static int next(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
         return 0;
     *out = (struct pkv_request_spec){ .row = rows->next++, .arrival_ns = row->at_ns,
                                       .num_prompt_tokens = row->prompt,
-                                      .num_output_tokens = row->output };
+                                      .num_output_tokens = row->output,
+                                      .num_samples = row->num_answers,
+                                      .sample_output_tokens =
+                                          row->answers[0] ? row->answers : NULL };
     return 1;
 }
 
@@ -35,7 +38,8 @@ static int measure(const struct row *rows, size_t num, const struct pkv_waste_co
     return pkv_waste_measure(&source, config, out, err);
 }
 
-static const struct row three[] = { { 0, 3, 3 }, { 10, 4, 1 }, { 20, 7, 2 } };
+static const struct row three[] = { { 0, 3, 3, 0, { 0 } }, { 10, 4, 1, 0, { 0 } },
+                                   { 20, 7, 2, 0, { 0 } } };
 static const struct pkv_waste_config blocks_of_four = {
     .token_ns = { 10, 5 }, .num_token_times = 2, .block_size = 4, .fixed_max = 6 };
 
@@ -117,6 +121,34 @@ START_TEST(what_is_printed)
 }
 END_TEST
 
+/* A row of three answers, of 3, 1 and 2 tokens, is as three rows that come at once: positions 3 + 4 + 5,
+ * 3 and 3 + 4. With one length said it is that of each. */
+START_TEST(answers_count_by_themselves)
+{
+    static const struct row row[] = { { 0, 3, 3, 3, { 3, 1, 2 } } }, even[] = { { 0, 3, 2, 3, { 0 } } };
+    struct pkv_waste w;
+    char *text;
+
+    ck_assert_int_eq(measure(row, 1, &blocks_of_four, &w, NULL), 0);
+    ck_assert_uint_eq(w.num_rows, 1);
+    ck_assert_uint_eq(w.num_answers, 3);
+    ck_assert_uint_eq(w.num_tokens, 6);
+    ck_assert(w.stored == 12 + 3 + 7);
+    ck_assert(w.held[PKV_WASTE_ORACLE] == 3 * 5 + 3 + 2 * 4);
+    expect_peak(&w.sweeps[0].running, 3, 0);
+    expect_peak(&w.sweeps[0].tokens, 9, 0);     /* at 10 one is gone: 4 + 4 */
+    text = pkv_waste_json(&w, NULL);
+    expect_in(text, "\"rows\": 1,\n  \"answers\": 3,");
+    pkv_report_free(text);
+    text = pkv_waste_table(&w, "t", NULL);
+    expect_in(text, "t: 1 request for 3 answers");
+    pkv_report_free(text);
+    ck_assert_int_eq(measure(even, 1, &blocks_of_four, &w, NULL), 0);
+    ck_assert_uint_eq(w.num_tokens, 6);
+    ck_assert(w.stored == 3 * 7);
+}
+END_TEST
+
 /* One a nanosecond for 200; each stays for 70. 70 are there from 69 on. */
 START_TEST(the_ring_grows_and_turns)
 {
@@ -126,7 +158,7 @@ START_TEST(the_ring_grows_and_turns)
     struct pkv_waste w;
 
     for (int i = 0; i < 200; i++)
-        rows[i] = (struct row){ i, 1, 2 };
+        rows[i] = (struct row){ i, 1, 2, 0, { 0 } };
     ck_assert_int_eq(measure(rows, 200, &config, &w, NULL), 0);
     expect_peak(&w.sweeps[0].running, 70, 69);
     expect_peak(&w.sweeps[0].tokens, 35 + 2 * 35, 69);
@@ -137,7 +169,7 @@ END_TEST
 
 START_TEST(no_output_is_read_as_one)
 {
-    const struct row row = { 5, 16, 0 };
+    const struct row row = { 5, 16, 0, 0, { 0 } };
     struct pkv_waste w;
 
     ck_assert_int_eq(measure(&row, 1, &blocks_of_four, &w, NULL), 0);
@@ -167,7 +199,7 @@ START_TEST(time_has_an_end)
 {
     static const struct pkv_waste_config config = {
         .token_ns = { INT64_C(3600000000000) }, .num_token_times = 1, .block_size = 16 };
-    const struct row rows[] = { { 0, 1, 1 }, { 5, 1, UINT32_MAX } };
+    const struct row rows[] = { { 0, 1, 1, 0, { 0 } }, { 5, 1, UINT32_MAX, 0, { 0 } } };
     struct pkv_waste w;
     struct pkv_err err = { 0 };
 
@@ -201,6 +233,7 @@ int main(void)
     tcase_add_test(tests, peaks_of_three_requests);
     tcase_add_test(tests, sums_of_three_requests);
     tcase_add_test(tests, what_is_printed);
+    tcase_add_test(tests, answers_count_by_themselves);
     tcase_add_test(tests, the_ring_grows_and_turns);
     tcase_add_test(tests, no_output_is_read_as_one);
     tcase_add_test(tests, nothing_comes);

@@ -111,7 +111,8 @@ const struct cli_command cli_waste = {
         "fixed number of positions (--fixed-max). Prefill takes no time and every token the same; an "
         "answer's last token is never stored. At equal times departures come first.\n\n"
         "The shares do not depend on the time that a token takes. A request longer than the fixed "
-        "number holds what it needs. Aborts are not looked at; an output of 0 is read as 1.",
+        "number holds what it needs. Aborts are not looked at; an output of 0 is read as 1. Each of several "
+        "answers (n, beam_width) is a request of its own that shares nothing.",
     .examples = "pagedkv waste azure.csv --token-time 20ms,50ms,100ms --fixed-max 8192\n"
                 "pagedkv waste trace.jsonl.gz --block-size 64 --json\n",
     .arguments = {{"TRACE", "the trace, or - for standard input", false}},

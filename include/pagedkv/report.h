@@ -181,7 +181,9 @@ struct pkv_waste_sweep {
  * the mean of running is token_ns x num_tokens / end_ns. Exact. */
 struct pkv_waste {
     struct pkv_waste_config config;
-    uint64_t num_rows, num_longer;           /* longer: than fixed_max */
+    uint64_t num_rows;
+    uint64_t num_answers;                    /* more where rows ask for several: each is by itself */
+    uint64_t num_longer;                     /* answers longer than fixed_max */
     int64_t last_arrival_ns;
     uint64_t num_tokens;                     /* output */
     pkv_i128 stored, held[PKV_WASTE_LAYOUT_COUNT];

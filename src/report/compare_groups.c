@@ -156,6 +156,8 @@ static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_e
         [GROUP_TENANT] = {.kind = GROUP_TENANT, .tenant = r->tenant},
         [GROUP_PRIORITY] = {.kind = GROUP_PRIORITY, .priority = r->priority}};
     struct group_member member = {.ns = {PKV_NO_TIME, PKV_NO_TIME}};
+    if (!is_in_window(&g->window, r->arrival_ns))
+        return 0;
     for (size_t kind = 0; kind < GROUP_KIND_COUNT; kind++) {
         if (find_group(g, &keys[kind], &member.groups[kind], err) < 0)
             return -1;

@@ -22,7 +22,7 @@ static int on_request(void *ctx, const struct pkv_request_row *row, struct pkv_e
             PKV_NO_TIME, {PKV_NO_TIME, PKV_NO_TIME, PKV_NO_TIME}};
     struct request_times *out = &t->rows[r->row];
     out->arrival_ns = r->arrival_ns;
-    if (r->first_token_ns == PKV_NO_TIME)
+    if (r->first_token_ns == PKV_NO_TIME || !is_in_window(&t->window, r->arrival_ns))
         return 0;
     out->ns[TIME_TTFT] = r->first_token_ns - r->arrival_ns;
     if (row->status != PKV_REQUEST_COMPLETED)
@@ -104,13 +104,29 @@ static bool same_arrivals(const struct run_times *a, const struct run_times *b)
     return true;
 }
 
+/* Arrivals in the window: the first, and the time up to behind the last; 0 = there are none. Rows that
+ * follow others need not come in their order. */
+static int64_t span_of(const struct run_times *t, int64_t *out_begin)
+{
+    int64_t begin = INT64_MAX, last = INT64_MIN;
+    for (size_t row = 0; row < t->num; row++) {
+        int64_t ns = t->rows[row].arrival_ns;
+        if (ns == PKV_NO_TIME || !is_in_window(&t->window, ns))
+            continue;
+        begin = ns < begin ? ns : begin;
+        last = ns > last ? ns : last;
+    }
+    *out_begin = begin;
+    return last >= begin ? last - begin + 1 : 0;
+}
+
 /* One kind of time: its sums over the stretches, then their means. */
 static void read_time(struct batch *out, uint32_t num, const struct run_times *t,
                       enum batch_time kind)
 {
     __int128 sums[PKV_COMPARE_MAX_BATCHES] = {0};
     uint64_t counts[PKV_COMPARE_MAX_BATCHES] = {0};
-    int64_t begin = t->rows[0].arrival_ns, span = t->rows[t->num - 1].arrival_ns - begin + 1;
+    int64_t begin, span = span_of(t, &begin);
     for (size_t row = 0; row < t->num; row++) {
         const struct request_times *r = &t->rows[row];
         if (r->ns[kind] == PKV_NO_TIME)

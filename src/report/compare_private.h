@@ -121,10 +121,20 @@ struct group_key {
 /* < 0, 0 or > 0, as strcmp() does. */
 int group_key_compare(const struct group_key *a, const struct group_key *b);
 
+/* Only requests that arrive in it count. */
+struct request_window {
+    int64_t after_ns, until_ns;       /* until 0 = to the end */
+};
+static inline bool is_in_window(const struct request_window *w, int64_t arrival_ns)
+{
+    return arrival_ns >= w->after_ns && (w->until_ns == 0 || arrival_ns < w->until_ns);
+}
+
 /* What one run did for each. */
 struct run_group;
 struct group_member;
 struct run_groups {
+    struct request_window window;
     struct run_group *groups;         /* owned, [num of capacity]; in the order they came */
     size_t num, capacity;
     size_t last[GROUP_KIND_COUNT];    /* that of the former request */
@@ -188,6 +198,7 @@ struct request_times {
     int64_t arrival_ns, ns[TIME_COUNT];
 };
 struct run_times {
+    struct request_window window;     /* others have no times */
     struct request_times *rows;       /* owned, [num of capacity] */
     size_t num, capacity;
 };
@@ -204,8 +215,8 @@ void pairs_finish(struct pairs *pairs);
 int pairs_add(struct pairs *pairs, const struct run_times *first, const struct run_times *times,
               struct pkv_err *err);
 
-/* The requests that arrived in one of num equal stretches of the time between the first arrival and
- * the last: the means of their times. */
+/* The requests that arrived in one of num equal stretches of the time between the first arrival (in the
+ * window) and the last: the means of their times. */
 struct batch {
     bool has[TIME_COUNT];
     double means[TIME_COUNT];

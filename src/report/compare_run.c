@@ -230,6 +230,8 @@ static void begin_run(struct crew *crew, struct run *r)
     r->scenario.seed += r->seed;
     r->scenario.sched.seed = r->scenario.synth.seed = r->scenario.seed;
     r->series.width_ns = crew->first_width_ns;
+    r->times.window = r->groups.window =
+        (struct request_window){r->scenario.measure_after_ns, r->scenario.measure_until_ns};
 }
 
 static void *work(void *ctx)

@@ -183,16 +183,27 @@ static void add_request(struct pkv_waste *w, struct runner *r)
         w->held[i] += (pkv_i128)output * r->reserved[i];
 }
 
+/* One answer, by itself: its prompt is stored for it alone. */
+static int add_answer(struct pkv_waste *w, struct sweep *sweeps, const struct pkv_request_spec *spec,
+                      uint32_t output, struct pkv_err *err)
+{
+    struct runner r = {.num_stored = spec->num_prompt_tokens, .num_output = output > 0 ? output : 1};
+    add_request(w, &r);
+    w->num_answers++;
+    for (size_t i = 0; i < w->config.num_token_times; i++)
+        if (arrive(&sweeps[i], r, spec->row, spec->arrival_ns, err) < 0)
+            return -1;
+    return 0;
+}
+
 static int add_row(struct pkv_waste *w, struct sweep *sweeps, const struct pkv_request_spec *spec,
                    struct pkv_err *err)
 {
-    struct runner r = {.num_stored = spec->num_prompt_tokens,
-                       .num_output = spec->num_output_tokens > 0 ? spec->num_output_tokens : 1};
-    add_request(w, &r);
+    uint32_t num = spec->num_samples > 1 ? spec->num_samples : 1;
     w->num_rows++;
     w->last_arrival_ns = spec->arrival_ns;
-    for (size_t i = 0; i < w->config.num_token_times; i++)
-        if (arrive(&sweeps[i], r, spec->row, spec->arrival_ns, err) < 0)
+    for (uint32_t i = 0; i < num; i++)
+        if (add_answer(w, sweeps, spec, pkv_spec_outputs(spec, i), err) < 0)
             return -1;
     return 0;
 }

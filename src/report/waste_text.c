@@ -84,7 +84,10 @@ static void add_sweep_json(struct pkv_text *t, const struct pkv_waste *w,
 char *pkv_waste_json(const struct pkv_waste *w, struct pkv_err *err)
 {
     struct pkv_text t = {0};
-    pkv_text_fmt(&t, "{\n  \"rows\": %" PRIu64 ",\n  \"last_arrival_us\": ", w->num_rows);
+    pkv_text_fmt(&t, "{\n  \"rows\": %" PRIu64, w->num_rows);
+    if (w->num_answers > w->num_rows)
+        pkv_text_fmt(&t, ",\n  \"answers\": %" PRIu64, w->num_answers);
+    pkv_text_add(&t, ",\n  \"last_arrival_us\": ");
     pkv_text_ratio(&t, w->last_arrival_ns, NS_PER_US, 3);
     pkv_text_fmt(&t, ",\n  \"block_size\": %" PRIu32, w->config.block_size);
     if (w->config.fixed_max > 0)
@@ -197,6 +200,11 @@ char *pkv_waste_table(const struct pkv_waste *w, const char *name, struct pkv_er
     pkv_text_visible(&t, name, strlen(name));
     pkv_text_add(&t, ": ");
     add_counted(&t, w->num_rows, "request");
+    if (w->num_answers > w->num_rows) {
+        pkv_text_add(&t, " for ");
+        add_counted(&t, w->num_answers, "answer");
+        pkv_text_add(&t, " (each counts as a request of its own below)");
+    }
     pkv_text_add(&t, ", the last one after ");
     add_time(&t, w->last_arrival_ns);
     pkv_text_add(&t, "; each runs as soon as it comes\n");
