@@ -130,6 +130,30 @@ class Convert(ProgramCase):
         quiet = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv", "-q")
         self.assertEqual(quiet.stderr, "")
 
+    def test_token_ids_beyond_2_to_the_63(self):
+        """They stay apart from the ids that texts without any are given, and equal ones stay equal."""
+        big = 2 ** 63 + 2 ** 32                 # the first number that a writer gives
+        self.write("big.jsonl", "".join(json.dumps(
+            {"input_toks": 6, "output_toks": 2, "arrival_time_ns": i, "input_tok_ids": ids}) + "\n"
+            for i, ids in enumerate(([big, big + 1, 2 ** 64 - 1, 1], [big, big + 1], [2, 3], [2, 3],
+                                     [big, big + 1, 2 ** 64 - 1, 1]))))
+        for target in ("tokens", "llmservingsim"):
+            told = self.done("trace", "convert", "big.jsonl", "--to", target, "--lenient-ids", "-o", "out.jsonl")
+            self.assertNotIn("answers", told.stdout + told.stderr)
+            texts = []
+            for line in self.read("out.jsonl").decode().splitlines():
+                row = json.loads(line)
+                texts.append(row.get("input_tok_ids") or [first + k for first, num in row["prompt"]
+                                                          for k in range(num)])
+            self.assertEqual([len(text) for text in texts], [6] * 5)
+            self.assertTrue(all(0 <= token < 2 ** 64 for text in texts for token in text))
+            # The same ids where they were the same: 2 of 6 (rows 0 and 1), 2 of 6 (2 and 3), 4 of 6.
+            for a, b, same in ((0, 1, 2), (2, 3, 2), (0, 4, 4), (0, 2, 0)):
+                self.assertEqual(sum(x == y for x, y in zip(texts[a], texts[b])), same, (target, a, b))
+                self.assertEqual(len(set(texts[a]) & set(texts[b])), same, (target, a, b))
+            self.assertEqual(texts[0][3], 1)
+            self.done("trace", "info", "out.jsonl", "--json")
+
     def test_a_broken_row_leaves_no_file(self):
         self.write("log.csv", LOG + "13,a,x,1\n")
         result = self.call("trace", "convert", "log.csv", *TOLD, "--to", "native", "-o", "out.jsonl")

@@ -14,7 +14,6 @@
 #define BIT(loss) PKV_LOSS_BIT(loss)
 #define FLUSH_BYTES ((size_t)1 << 16)
 #define DEFAULT_HASH_BLOCK_SIZE 512u
-#define FIRST_OUTPUT_NUMBER 256u   /* token ids from 2^40 on are answers: see read_tokens.c */
 
 static const struct pkv_encoder *const encoders[] = {
     &pkv_encoder_native, &pkv_encoder_mooncake, &pkv_encoder_dynamo, &pkv_encoder_azure,
@@ -195,8 +194,7 @@ static unsigned answer_losses(const struct pkv_trace_writer *w,
     bool in_place = w->encoder->has_answers && w->num_written == spec->row;
     for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
         const struct pkv_trace_text *of = &texts->spans[i];
-        if (of->kind == PKV_ORIGIN_PREV ||
-            (of->kind == PKV_ORIGIN_TOKEN && of->number >= FIRST_OUTPUT_NUMBER && !in_place))
+        if (of->kind == PKV_ORIGIN_PREV || (pkv_write_is_answer(of) && !in_place))
             return BIT(PKV_LOSS_ANSWERS);
     }
     return 0;

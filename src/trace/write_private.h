@@ -85,6 +85,15 @@ void pkv_write_lose(struct pkv_trace_writer *writer, enum pkv_trace_loss loss);
 /* The id, or the row's number. */
 void pkv_write_id(struct pkv_trace_writer *writer, const struct pkv_request_spec *spec,
                   char out[24], const char **out_id);
+/* Upper halves of token ids: from 2^40 on they are answers (see read_tokens.c), from 2^63 on, texts that a
+ * writer has numbered. */
+#define PKV_FIRST_ANSWER_NUMBER 256u
+#define PKV_FIRST_TEXT_NUMBER (UINT64_C(1) << 31)
+static inline bool pkv_write_is_answer(const struct pkv_trace_text *of)
+{
+    return of->kind == PKV_ORIGIN_TOKEN && of->number >= PKV_FIRST_ANSWER_NUMBER &&
+           of->number < PKV_FIRST_TEXT_NUMBER;
+}
 uint64_t pkv_write_session(const struct pkv_request_spec *spec);   /* hash of its name; 0 = none */
 /* Is the text a whole number below 2^53, without a sign and zeros before it? */
 bool pkv_write_is_number(const char *text, uint64_t *out);

@@ -3,7 +3,8 @@
  * LLMServingSim's lists, with its sessions on one line each.
  *
  * A text that is no token range gets a range of its own: number n, from 2^31 on, is the ids
- * n * 2^32 .. (n + 1) * 2^32 - 1, far above the ids of answers. Formats after read_tokens.c and
+ * n * 2^32 .. (n + 1) * 2^32 - 1, far above the ids of answers. Ids up there that came so get others, too,
+ * so that no two texts share a range. Formats after read_tokens.c and
  * read_llmservingsim.c.
  */
 #include <inttypes.h>
@@ -12,8 +13,6 @@
 #include "trace/write_private.h"
 
 #define BIT(loss) PKV_LOSS_BIT(loss)
-#define FIRST_TEXT (UINT64_C(1) << 31)
-#define FIRST_ANSWER 256u              /* token id 2^40 >> 32 */
 #define MAX_LISTED_TOKENS (UINT64_C(1) << 24)
 
 /* The id of the first token of a span. Answers stand where the format has them, or are text like
@@ -21,8 +20,8 @@
 static int first_id(struct pkv_trace_writer *w, const struct pkv_span *span,
                     const struct pkv_trace_text *of, uint64_t *out, struct pkv_err *err)
 {
-    bool is_kept = of->kind == PKV_ORIGIN_TOKEN &&
-                   (of->number < FIRST_ANSWER || !(w->lost & BIT(PKV_LOSS_ANSWERS)));
+    bool is_kept = of->kind == PKV_ORIGIN_TOKEN && of->number < PKV_FIRST_TEXT_NUMBER &&
+                   (!pkv_write_is_answer(of) || !(w->lost & BIT(PKV_LOSS_ANSWERS)));
     uint64_t number = of->number;
     if (!is_kept) {
         /* What came before in another row's session is nobody else's here. */
@@ -33,7 +32,10 @@ static int first_id(struct pkv_trace_writer *w, const struct pkv_span *span,
             return -1;
         if (*entry == 0)
             *entry = ++w->num_texts;
-        number = FIRST_TEXT + *entry;
+        if (*entry >= PKV_FIRST_TEXT_NUMBER)
+            return pkv_fail(err, PKV_ERR_INPUT, "more than %" PRIu64 " texts are too many for ids of "
+                            "tokens", PKV_FIRST_TEXT_NUMBER - 1);
+        number = PKV_FIRST_TEXT_NUMBER + *entry;
     }
     *out = number << 32 | span->first;
     return 0;
@@ -53,7 +55,7 @@ static int row_tokens(struct pkv_trace_writer *w, const struct pkv_request_spec 
     pkv_text_json(t, id);
     pkv_text_fmt(t, ", \"arrival_step\": %" PRId64 ", \"prompt\": [", step ? step : 1);
     for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
-        uint64_t first;
+        uint64_t first = 0;
         if (first_id(w, &spec->content.prompt[i], &texts->spans[i], &first, err) < 0)
             return -1;
         pkv_text_fmt(t, "%s[%" PRIu64 ", %" PRIu32 "]", i ? ", " : "", first,
@@ -87,7 +89,7 @@ static int add_request(struct pkv_trace_writer *w, const struct pkv_request_spec
         return 0;
     pkv_text_add(t, ", \"input_tok_ids\": [");
     for (size_t i = 0; i < spec->content.num_prompt_spans; i++) {
-        uint64_t first;
+        uint64_t first = 0;
         if (first_id(w, &spec->content.prompt[i], &texts->spans[i], &first, err) < 0)
             return -1;
         for (uint32_t k = 0; k < spec->content.prompt[i].count; k++) {
