@@ -136,6 +136,9 @@ static const struct wrong wrongs[] = {
     { "block_size: 16\n", 1, 0, "" },
     { "{\"block_size\": 16\n", 2, 1, "missing comma" },
     { "{\"block_size\": 16}\n{}\n", 2, 1, "" },
+    { "{\"block_size\": [16", 2, 1, "array without a closing bracket" },   /* in JSON's words */
+    { "{\"block_size\": sixteen}", 1, 16, "is no JSON value" },
+    { "{'block_size': 16}", 1, 2, "in double quotes, not in single ones" },
     { "{\"block_size\": 16, \"block_size\": 16}", 1, 20, "is here twice" },
     { "{\n \"blocks\": 16}", 2, 2, "unknown key 'blocks'" },
     { "{\"kv.block_size\": 16}", 1, 2, "unknown key 'kv.block_size'" },

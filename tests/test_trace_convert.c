@@ -27,7 +27,7 @@ struct row {
     struct pkv_span spans[MAX_SPANS];
     struct pkv_trace_text of[MAX_SPANS];
     char names[MAX_SPANS][NAME_SIZE];
-    char id[24], tenant[NAME_SIZE], session[24], salt[NAME_SIZE], adapter[NAME_SIZE];
+    char id[24], tenant[NAME_SIZE], session[24], loop[24], salt[NAME_SIZE], adapter[NAME_SIZE];
     unsigned lost;
     bool is_left_out;
 };
@@ -68,6 +68,7 @@ static void keep_row(struct row *r, const struct pkv_request_spec *spec,
     r->spec.id = keep(r->id, sizeof r->id, spec->id);
     r->spec.tenant = keep(r->tenant, sizeof r->tenant, spec->tenant);
     r->spec.session = keep(r->session, sizeof r->session, spec->session);
+    r->spec.loop = keep(r->loop, sizeof r->loop, spec->loop);
     keep(r->salt, sizeof r->salt, texts->salt);
     keep(r->adapter, sizeof r->adapter, texts->adapter);
 }
@@ -165,6 +166,8 @@ static void add_names(struct row *r, enum kind kind, const struct row *former)
         snprintf(r->session, sizeof r->session, "%s", former->session);
     s->session = s->follows || below(2) ? r->session : NULL;
     s->turn = !s->session ? 0 : s->follows ? former->spec.turn + 1 : 1;
+    if (s->session && below(3) == 0)
+        s->loop = (snprintf(r->loop, sizeof r->loop, "l%u", below(2)), r->loop);
     s->delay_ns = s->follows ? (int64_t)below(5000) * 1000 : 0;
 }
 
@@ -313,6 +316,8 @@ static void expect_equal(const struct row *a, const struct row *b, unsigned lost
         ck_assert_int_eq(x->deadline_ns, y->deadline_ns);
     if (HELD(PKV_LOSS_TURN) && x->session)
         ck_assert_uint_eq(x->turn, y->turn);
+    if (HELD(PKV_LOSS_LOOP))
+        ck_assert_str_eq(a->loop, b->loop);
     ck_assert_int_eq(x->follows, y->follows);
     ck_assert_int_eq(x->delay_ns, y->delay_ns);
 }

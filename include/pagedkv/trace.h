@@ -125,6 +125,7 @@ const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *trace);
     X(PKV_LOSS_ANSWERS, "that their prompts contain answers of other rows")                        \
     X(PKV_LOSS_ID, "ids, replaced by numbers") X(PKV_LOSS_TENANT, "tenants")                       \
     X(PKV_LOSS_SESSION, "sessions") X(PKV_LOSS_TURN, "numbers of turns")                           \
+    X(PKV_LOSS_LOOP, "that their sessions are in a loop")                                          \
     X(PKV_LOSS_MAX_TOKENS, "max_tokens other than the output")                                     \
     X(PKV_LOSS_PRIORITY, "priorities") X(PKV_LOSS_DEADLINE, "deadlines")                           \
     X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")       \

@@ -4,6 +4,7 @@
  * Where the source was scaled, what a figure should have become is told only if that follows from the
  * scale; else there is nothing to deviate from.
  */
+#include <inttypes.h>
 #include <math.h>
 
 #include "report/report_private.h"
@@ -95,5 +96,7 @@ char *pkv_remake_text(const struct pkv_remake_config *config,
             same_tree ? hit_percent(source) : UNKNOWN, hit_percent(made));
     add_row(&t, "different blocks", "", (double)source->distinct_blocks,
             same_tree ? (double)source->distinct_blocks : UNKNOWN, (double)made->distinct_blocks);
+    pkv_text_fmt(&t, "What is shared is found, here and there, in whole blocks of %" PRIu32 " tokens.\n",
+                 figures->block_size);
     return take_text(&t, err);
 }

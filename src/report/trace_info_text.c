@@ -216,7 +216,11 @@ static void page_sharing(struct page *p, struct pkv_text *t, const struct pkv_tr
     const struct pkv_prefix_hits *all = &info->hits[PKV_PREFIX_ALL];
     const struct pkv_prefix_hits *engine = &info->hits[PKV_PREFIX_ONE_LEFT];
     if (all->hit_blocks == 0) {
-        pkv_text_add(t, "none: no prompt begins like an earlier one");
+        if (info->block_size > 0)
+            pkv_text_fmt(t, "none in blocks of %" PRIu32 " tokens: no prompt begins with a block of an "
+                         "earlier one", info->block_size);
+        else
+            pkv_text_add(t, "none");
         item(p, "sharing", t);
         return;
     }

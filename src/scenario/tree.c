@@ -119,7 +119,7 @@ struct reading {
     struct fy_diag *diag;
     const char *path, *text;
     size_t length;
-    bool numbered;
+    bool numbered, is_json;
     struct pkv_err *err;
     /* Where place() was last: lines are counted on from there, as events come in order. */
     size_t *line_begin, *seen;
@@ -172,18 +172,55 @@ static const char *reword(const char *said)
     return said;
 }
 
+/* The same of JSON, whose things have other names; longer ones first. */
+static void reword_json(const char *said, char *out, size_t size)
+{
+    static const struct { const char *said, *better; } words[] = {
+        { "single quoted scalars not supported in JSON mode",
+          "a string stands in double quotes, not in single ones" },
+        { "Invalid JSON plain scalar", "is no JSON value: a number, true, false, null, or a string in "
+                                       "double quotes" },
+        { "missing document start", "a second value begins here; a file is one JSON object" },
+        { "flow sequence", "array" }, { "flow mapping", "object" }, { "block sequence", "array" },
+        { "block mapping", "object" }, { "plain scalar", "value" }, { "sequence", "array" },
+        { "mapping", "object" }, { "scalar", "value" }, { "document", "value" },
+    };
+    size_t used = 0;
+
+    while (*said && used + 1 < size) {
+        size_t i = 0, num = sizeof(words) / sizeof(*words);
+
+        while (i < num && strncmp(said, words[i].said, strlen(words[i].said)) != 0)
+            i++;
+        if (i == num) {
+            out[used++] = *said++;
+            continue;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s", words[i].better);
+        said += strlen(words[i].said);
+    }
+    out[used < size ? used : size - 1] = '\0';
+}
+
 /* The first sentence libfyaml has about the text. */
 static int fail_syntax(const struct reading *r)
 {
     void *iter = NULL;
     const struct fy_diag_error *e = fy_diag_errors_iterate(r->diag, &iter);
+    char json[256];
+    const char *said = json;
 
     if (!e)
-        return pkv_fail_at(r->err, r->path, 0, 0, "cannot be read as a document");
+        return pkv_fail_at(r->err, r->path, 0, 0, "cannot be read as %s",
+                           r->is_json ? "JSON" : "a document");
+    if (r->is_json)
+        reword_json(e->msg, json, sizeof(json));
+    else
+        said = reword(e->msg);
     if (!r->numbered || e->line <= 0)
-        return pkv_fail_at(r->err, r->path, 0, 0, "%s", reword(e->msg));
+        return pkv_fail_at(r->err, r->path, 0, 0, "%s", said);
     return pkv_fail_at(r->err, r->path, (uint64_t)e->line,
-                       e->column > 0 ? (uint32_t)e->column : 0, "%s", reword(e->msg));
+                       e->column > 0 ? (uint32_t)e->column : 0, "%s", said);
 }
 
 static struct fy_event *next_event(const struct reading *r)
@@ -419,6 +456,7 @@ int tree_parse(struct forest *forest, const char *path, const char *text, size_t
     };
     size_t line_begin = 0, seen = 0;
     struct reading r = { .forest = forest, .text = text, .length = length, .numbered = numbered,
+                         .is_json = format == TREE_JSON,
                          .err = err, .line_begin = &line_begin, .seen = &seen };
     int result = -1;
 

@@ -120,6 +120,7 @@ static unsigned features(const struct pkv_trace_writer *w, const struct pkv_requ
     has |= spec->tenant ? BIT(PKV_LOSS_TENANT) : 0;
     has |= spec->session ? BIT(PKV_LOSS_SESSION) : 0;
     has |= spec->turn ? BIT(PKV_LOSS_TURN) : 0;
+    has |= spec->loop ? BIT(PKV_LOSS_LOOP) : 0;
     has |= spec->max_tokens != (spec->num_output_tokens ? spec->num_output_tokens : 1)
                ? BIT(PKV_LOSS_MAX_TOKENS) : 0;
     has |= spec->priority ? BIT(PKV_LOSS_PRIORITY) : 0;
