@@ -38,8 +38,8 @@ struct pkv_metrics_config pkv_sim_metrics_config(const struct pkv_scenario *scen
 /* And of its engine. Sinks, checks and when to stop are the caller's to add. */
 struct pkv_engine_config pkv_sim_engine_config(const struct pkv_scenario *scenario,
                                                const struct pkv_traffic *traffic);
-/* Which files (of enum pkv_file, 0 = all) there are to write: without a prefix cache there is no state of one,
- * and asking for it is PKV_ERR_INPUT. */
+/* Which files (of enum pkv_file, 0 = all) there are to write: without a prefix cache there is no state of
+ * one, and asking for it is PKV_ERR_INPUT. */
 int pkv_sim_files(const struct pkv_scenario *scenario, unsigned files, unsigned *out,
                   struct pkv_err *err);
 /* May these files (of enum pkv_file) be written to dir? -1 with PKV_ERR_INPUT when one is read by the

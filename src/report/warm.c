@@ -176,8 +176,8 @@ int pkv_warm_read(const char *dir, const struct pkv_sched_config *sched,
     int result = -1;
     *out = (struct pkv_cache_state){0};
     if (sched->policies.evict->needs_hint)
-        return pkv_fail(err, PKV_ERR_INPUT, "kv.warm: evict %s goes by more than an order, and no more is kept "
-                        "of a former run", sched->policies.evict->info.name);
+        return pkv_fail(err, PKV_ERR_INPUT, "kv.warm: evict %s goes by more than an order, and no more is "
+                        "kept of a former run", sched->policies.evict->info.name);
     pkv_groups_label(sched->groups, sched->num_groups, groups);
     pkv_text_fmt(&path, "%s/" PKV_CACHE_FILE, dir);
     if (path.failed)

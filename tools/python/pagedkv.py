@@ -60,7 +60,8 @@ __all__ = ["NO_TIME", "Error", "Run", "compare", "replay", "run", "table"]
 
 NO_TIME = int(np.iinfo(np.int64).min)     # in place of a time that never was
 _STEPS, _EXTRA, _GAPS, _REQUESTS, _NUM_TABLES = range(5)    # of enum pkv_columns_table
-_FILES = {"steps": 1, "requests": 2, "events": 4, "summary": 8, "scenario": 16, "report": 32}
+_FILES = {"steps": 1, "requests": 2, "events": 4, "summary": 8, "scenario": 16, "report": 32,
+          "cache": 64}
 _CODES = ("none", "input", "memory", "io", "audit", "interrupted")
 _INT64 = np.dtype(np.int64).str
 
@@ -531,7 +532,7 @@ def run(scenario, settings=None, **options):
     check      recount every invariant after each step (False)
     out        also write the files of `pagedkv run -o` to this folder
     files      only these of them: of "steps", "requests", "events", "summary", "scenario",
-               "report"
+               "report", "cache"
 
     Raises Error, MemoryError, KeyboardInterrupt (with what was done until then in its .run)."""
     made = _run_any(scenario, _settings(settings), options)
