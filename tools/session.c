@@ -83,7 +83,7 @@ static int open_openmetrics(struct session *s, struct pkv_err *err)
     if (o->openmetrics == NULL)
         return 0;
     if (pkv_scenario_spare(s->scenario, s->path, NULL, o->openmetrics, err) < 0 ||
-        cli_outdir_spare(&s->dir, o->files, o->openmetrics, "--openmetrics", err) < 0)
+        cli_outdir_spare(&s->dir, s->files, o->openmetrics, "--openmetrics", err) < 0)
         return -1;
     s->openmetrics = pkv_openmetrics_create(&config, err);
     return s->openmetrics != NULL ? 0 : -1;
