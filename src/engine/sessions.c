@@ -437,7 +437,8 @@ static int add_end(struct pkv_session *session, const struct former *said, int64
     end->time_ns = time_ns;
     end->num_spans = said->num;
     end->num_named_tokens = said->num_named_tokens;
-    memcpy(end->spans, said->spans, said->num * sizeof(*said->spans));
+    if (said->num > 0)   /* a session as a whole has no text */
+        memcpy(end->spans, said->spans, said->num * sizeof(*said->spans));
     *(session->ends ? &session->last_end->next : &session->ends) = end;
     session->last_end = end;
     return 0;
