@@ -64,7 +64,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     config.every = o->every;
     config.on_change = o->on_change;
     s->metrics = pkv_metrics_create(&config, err);
-    if (s->metrics == NULL || s->dir.path == NULL || (files & PKV_FILE_REPORT) == 0)
+    if (s->metrics == NULL || s->dir.path == NULL || (s->files & PKV_FILE_REPORT) == 0)
         return s->metrics != NULL ? 0 : -1;
     const struct pkv_html_config page = {.dir = s->dir.path, .scenario = s->scenario};
     s->html = pkv_html_create(&page, err);
@@ -96,7 +96,7 @@ static int open_perfetto(struct session *s, struct pkv_err *err)
     if (path == NULL)
         return 0;
     if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
-        cli_outdir_spare(&s->dir, s->options->files, path, "--perfetto", err) < 0)
+        cli_outdir_spare(&s->dir, s->files, path, "--perfetto", err) < 0)
         return -1;
     s->perfetto = pkv_perfetto_create(path, err);
     return s->perfetto != NULL ? 0 : -1;
