@@ -116,7 +116,9 @@ enum pkv_file {
 #define PKV_ENUM(sym, bit, name) sym = bit,
     PKV_FILES(PKV_ENUM)
 #undef PKV_ENUM
-    PKV_FILE_ALL = 63
+#define PKV_FILE_OR(sym, bit, name) | (bit)
+    PKV_FILE_ALL = 0 PKV_FILES(PKV_FILE_OR)
+#undef PKV_FILE_OR
 };
 
 struct pkv_metrics_config {
