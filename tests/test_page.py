@@ -142,7 +142,7 @@ class Small(PageCase):
         self.small()
         for name in ("one", "two"):
             self.done("run", "scenario.yaml", "-o", name)
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
 
 
 class Former(PageCase):

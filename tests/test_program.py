@@ -775,7 +775,7 @@ class Runs(ProgramCase):
     def test_same_bytes(self):
         self.done("run", "scenario.yaml", "-o", "one")
         self.done("run", "scenario.yaml", "-o", "two", "--check")
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
 
     def test_replaced(self):
         os.mkdir(self.path("out"))
@@ -788,7 +788,7 @@ class Runs(ProgramCase):
     def test_resolved_scenario(self):
         self.done("run", "scenario.yaml", "-o", "one", "--set", "scheduler.admit=first_chunk")
         self.done("run", "one/scenario.yaml", "-o", "two")
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
 
     def test_flags_are_keys(self):
         self.done("replay", "trace.jsonl", "--block-size", "4", "--num-gpu-blocks", "9",
@@ -863,7 +863,7 @@ class Runs(ProgramCase):
                    "prompt_tokens: {law: lognormal, mean: 60, cv: 1}, output_tokens: 8}\n")
         for name, seed in (("one", "7"), ("two", "7"), ("three", "8")):
             self.done("run", "synth.yaml", "--seed", seed, "-o", name)
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
         self.assertNotEqual(self.read("one", "steps.csv"), self.read("three", "steps.csv"))
         self.assertEqual(self.summary("three")["seed"], 8)
 

@@ -163,7 +163,7 @@ class Equal(Case):
         self.small()
         self.done("run", "scenario.yaml", "-o", "theirs", "-q")
         pagedkv.run(self.path("scenario.yaml"), out=self.path("ours"))
-        self.assertEqual(self.contents("ours"), self.contents("theirs"))
+        self.same_contents("ours", "theirs")
         pagedkv.run(self.path("scenario.yaml"), out=self.path("few"), files=["steps", "summary"])
         self.assertEqual(sorted(os.listdir(self.path("few"))), ["steps.csv", "summary.json"])
 

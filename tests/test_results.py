@@ -88,7 +88,7 @@ class FullDisk(ProgramCase):
     def test_earlier_run_stays_when_nothing_was_written(self):
         shutil.copytree(self.path("whole"), self.path("out"))
         self.full(20, says=r"pagedkv: nothing could be kept in out\n\Z")
-        self.assertEqual(self.contents("out"), self.contents("whole"))
+        self.same_contents("out", "whole")
 
     def test_nothing_to_keep(self):
         self.assertEqual(self.full(20, says="nothing could be kept in out"), [])
@@ -138,7 +138,7 @@ class SideBySide(ProgramCase):
         run.wait(timeout=60)
         self.done("run", "scenario.yaml", "-o", "out")
         self.done("run", "scenario.yaml", "-o", "alone")
-        self.assertEqual(self.contents("out"), self.contents("alone"))
+        self.same_contents("out", "alone")
 
     def test_planted_link(self):
         self.small()
@@ -222,7 +222,7 @@ class StrangeNames(ProgramCase):
         self.write('"t".jsonl', TRACE)
         self.done("replay", '"t".jsonl', "--num-blocks", "8", "-o", "one")
         self.done("run", "one/scenario.yaml", "-o", "two")
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
 
 
 class Memory(ProgramCase):

@@ -236,7 +236,7 @@ class Traces(ProgramCase):
         trace = shared("data", "traces", name)
         for folder in ("one", "two"):
             self.done("replay", trace, "--num-blocks", str(num_blocks), "-o", folder, "--quiet")
-        self.assertEqual(self.contents("one"), self.contents("two"))
+        self.same_contents("one", "two")
         summary = self.summary("one")
         requests, tokens = summary["requests"], summary["tokens"]
         self.assertEqual(requests["arrived"], num_rows)

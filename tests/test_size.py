@@ -918,7 +918,7 @@ class Scenarios(SizeCase):
         self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 512)
         self.assertIn("1,073,741,824 B (1 GiB) holds 512 blocks", text)
         self.done("run", self.path("out", "scenario.yaml"), "-o", "again", "-q")
-        self.assertEqual(self.contents("out"), self.contents("again"))
+        self.same_contents("out", "again")
         for key, value, blocks in (("kv.dtype", "fp8", 1024), ("kv.tp", "2", 1024),
                                    ("kv.model", "llama-3.1-70b", 204), ("kv.num_blocks", "77", 78),
                                    ("kv.budget", "1GB", 476), ("kv.block_size", "32", 256),
@@ -961,7 +961,7 @@ class Scenarios(SizeCase):
             self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], GIB // (layer * layers))
             self.assertIn(f"blocks of {layer * layers:,} B", text)
             self.done("run", self.path("out", "scenario.yaml"), "-o", "again", "-q")
-            self.assertEqual(self.contents("out"), self.contents("again"))
+            self.same_contents("out", "again")
         # 1,600 tokens x 1,024 B x 17 layers; 423 of them are what an engine had.
         self.write("s.yaml", "kv: {budget: 11781734400B, model: qwen3.6-27b, tp: 2, dtype: fp8, "
                    "draft_layers: 1}\n" + spec % "draft_model" + self.TRAFFIC)
@@ -1032,7 +1032,7 @@ class Scenarios(SizeCase):
         self.done("run", "below/s.yaml", "-q", "-o", "out")
         self.assertEqual(self.summary("out")["blocks"]["num_gpu_blocks"], 204)
         self.done("run", "out/scenario.yaml", "-q", "-o", "again")
-        self.assertEqual(self.contents("out"), self.contents("again"))
+        self.same_contents("out", "again")
         self.write(os.path.join("below", "config.json"),
                    json.dumps(without(LLAMA_70B, "num_hidden_layers")))
         result = self.call("run", "below/s.yaml")

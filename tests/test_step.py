@@ -198,7 +198,7 @@ class Results(StepCase):
     def same(self, args, commands):
         self.done(*args, "-q", "-o", "plain")
         self.step(commands, "-o", "stepped", command=args)
-        self.assertEqual(self.contents("plain"), self.contents("stepped"))
+        self.same_contents("plain", "stepped")
 
     def test_same_bytes(self):
         """Whatever is looked at, and wherever the pauses are."""

@@ -181,7 +181,7 @@ class Warm(ProgramCase):
         self.replay("t.jsonl", "warm", "--warm", "cold")
         self.write("again.yaml", self.read("warm", "scenario.yaml"))
         self.done("run", "again.yaml", "-o", "again", "-q")
-        self.assertEqual(self.contents("again"), self.contents("warm"))
+        self.same_contents("again", "warm")
         self.assertNotEqual(self.summary("warm")["scenario_sha256"],
                             self.summary("cold")["scenario_sha256"])
         # Relative to the scenario that says it.
