@@ -251,8 +251,7 @@ static void add_warm(struct page *p, const char *dir)
     struct pkv_text t = {0};
     if (!dir)
         return;
-    const char *slash = strrchr(dir, '/');
-    const char *name = slash && slash[1] ? slash + 1 : dir;   /* the same, from wherever it was given */
+    const char *name = last_part(dir);
     pkv_text_add(&t, "the cache begins with what a former run left in ");
     pkv_text_visible(&t, name, strlen(name));
     page_item(p, "warm", t.text ? t.text : "");
