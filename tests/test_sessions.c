@@ -397,6 +397,21 @@ static const struct {
       "comes at a time of its own: give it a delay" },
     { FIRST("s", 0, "8", 1) NEXT("s", 9223372036854, "8", 1),
       "a time of it would be beyond the range of virtual time" },
+    { TALK("a", AT_ONCE, "4", 1) TALK("b", AFTER(0) LAST, "4", 1) TALK("c", AFTER(0) LAST, "4", 1)
+      TALK("c", AFTER(0) LAST, "4", 1),
+      "2 rows of loop 'l' never come, the first of them request 1 (from 0): no row of the session that "
+      "began with request 0 is marked \"last\"" },
+    { TALK("a", AT_ONCE LAST, "4", 1) TALK("b", AT_ONCE, "4", 1) TALK("c", AFTER(0), "4", 1)
+      TALK("d", AFTER(0) LAST, "4", 1),
+      "1 row of loop 'l' never comes, the first of them request 3 (from 0): no row of the session that "
+      "began with request 1 is marked \"last\"" },
+    { FIRST("a", 0, "4", 1) TALK("a", AFTER(0) LAST, "4", 1),
+      "request 1 (from 0) is in loop 'l', but its session 'a' began with request 0 in no loop" },
+    { FIRST("a", 0, "4", 1) TALK("a", AT_ONCE LAST, "4", 1),
+      "request 1 (from 0) is in loop 'l', but its session 'a' began with request 0 in no loop" },
+    { TALK("a", AT_ONCE, "4", 1)
+      "{" AFTER(0) LAST "\"prompt\":4,\"output_length\":1,\"session\":\"a\",\"loop\":\"k\"}\n",
+      "request 1 (from 0) is in loop 'k', but its session 'a' began with request 0 in another loop" },
 };
 
 START_TEST(impossible_rows)
@@ -405,6 +420,27 @@ START_TEST(impossible_rows)
     ck_assert_int_eq(go(wrong[_i].text), -1);
     ck_assert_int_eq(run.err.code, PKV_ERR_INPUT);
     ck_assert_msg(strstr(run.err.text, wrong[_i].words) != NULL, "%s", run.err.text);
+}
+END_TEST
+
+/* Sessions of two turns in a loop of one, all first turns before all last ones: those cannot be reached
+ * once so many wait that no more are read, and that is not taken for the end of the trace. */
+START_TEST(rows_that_cannot_be_reached)
+{
+    char *text = malloc(1 << 20), *at = text;
+    ck_assert_ptr_nonnull(text);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < 5000; i++)
+            at += sprintf(at, "{%s%s\"prompt\":4,\"output_length\":1,\"session\":\"%d\",\"loop\":\"l\"}\n",
+                          turn == 0 && i == 0 ? AT_ONCE : AFTER(0), turn == 1 ? LAST : "", i);
+    begin(40);
+    run.config.num_sinks = 0;
+    ck_assert_int_eq(go(text), -1);
+    free(text);
+    ck_assert_int_eq(run.err.code, PKV_ERR_INPUT);
+    ck_assert_msg(strstr(run.err.text, "request 4097 (from 0) and those behind it never come: it stands "
+                         "behind more than 4096 rows") != NULL, "%s", run.err.text);
+    ck_assert_uint_eq(run.figures.arrived, 1);
 }
 END_TEST
 
@@ -508,7 +544,8 @@ int main(void)
     tcase_add_test(c, what_follows_one_without_end_never_comes);
     tcase_add_test(c, a_later_turn_is_something_to_come);
     tcase_add_test(c, how_far_a_session_may_run_ahead);
-    tcase_add_loop_test(c, impossible_rows, 0, 2);
+    tcase_add_loop_test(c, impossible_rows, 0, sizeof wrong / sizeof wrong[0]);
+    tcase_add_test(c, rows_that_cannot_be_reached);
     tcase_add_test(c, memory_runs_out);
     tcase_add_test(c, sessions_are_forgotten);
     suite_add_tcase(suite, c);

@@ -23,6 +23,17 @@ static int check_in_time(const struct pkv_engine *e, int64_t arrival_ns, struct 
                     "another; put it before them", e->next.row, arrival_ns, PKV_MOST_ROWS_AHEAD);
 }
 
+/* Nobody is live and nobody is coming: what is held or not read yet would never come. */
+int engine_check_left(const struct pkv_engine *e, struct pkv_err *err)
+{
+    if (e->has_next)
+        return pkv_fail(err, PKV_ERR_INPUT, "request %" PRIu64 " (from 0) and those behind it never come: "
+                        "it stands behind more than %u rows that wait for the end of something that "
+                        "comes later; put each session's rows nearer to its first one", e->next.row,
+                        PKV_MOST_ROWS_AHEAD);
+    return sessions_check_left(&e->sessions, err);
+}
+
 static bool has_prev(const struct pkv_content *content)
 {
     uint64_t prev = pkv_origin(PKV_ORIGIN_PREV, 0);

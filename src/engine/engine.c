@@ -102,7 +102,7 @@ static int begin_step(struct pkv_engine *e, struct pkv_err *err)
         if (engine_num_live(e) == 0) {
             int64_t next_ns = engine_next_arrival_ns(e);
             if (next_ns == PKV_NO_TIME)
-                return 0;
+                return engine_check_left(e, err);
             if (e->now_ns < next_ns)
                 e->now_ns = next_ns;
         }

@@ -75,6 +75,7 @@ struct pkv_engine {
 int engine_fetch(struct pkv_engine *e, struct pkv_err *err);
 /* When the next request comes, as far as it is decided; PKV_NO_TIME = none. */
 int64_t engine_next_arrival_ns(const struct pkv_engine *e);
+int engine_check_left(const struct pkv_engine *e, struct pkv_err *err);
 int engine_arrivals(struct pkv_engine *e, struct pkv_err *err);
 int engine_aborts(struct pkv_engine *e, struct pkv_err *err);
 size_t engine_num_live(const struct pkv_engine *e);

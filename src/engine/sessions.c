@@ -34,6 +34,7 @@ struct row_end {
 
 struct pkv_session {
     uint64_t name;                       /* its hash */
+    uint64_t first_row;                  /* the one it began with */
     uint32_t num_live;                   /* rows that are live, or whose time is known */
     uint32_t num_waiting;
     bool is_closed;                      /* the row marked as the last has been read */
@@ -86,7 +87,8 @@ static int make_room(struct sessions *s, struct pkv_err *err)
     return 0;
 }
 
-static struct pkv_session *find_or_add(struct sessions *s, uint64_t name, struct pkv_err *err)
+static struct pkv_session *find_or_add(struct sessions *s, uint64_t name, uint64_t row,
+                                       struct pkv_err *err)
 {
     struct pkv_session *session = find(s, name);
     if (session)
@@ -94,6 +96,7 @@ static struct pkv_session *find_or_add(struct sessions *s, uint64_t name, struct
     if (make_room(s, err) < 0 || !(session = pkv_alloc(1, sizeof(*session), err)))
         return NULL;
     session->name = name;
+    session->first_row = row;
     s->slots[find_slot(s, name)] = session;
     s->num++;
     return session;
@@ -346,20 +349,29 @@ static int follow_end(struct sessions *s, struct held_row *held, struct pkv_sess
     return status;
 }
 
+/* A session is in the loop that its first row names; the others may name it again. */
 static int join_loop(struct sessions *s, const struct pkv_request_spec *spec,
                      struct pkv_session *session, struct pkv_err *err)
 {
-    if (!spec->loop || session->loop)
+    if (!spec->loop)
         return 0;
-    session->loop = find_or_add(s, loop_name_of(spec), err);
-    return session->loop ? 0 : -1;
+    if (session->first_row == spec->row) {
+        session->loop = find_or_add(s, loop_name_of(spec), spec->row, err);
+        return session->loop ? 0 : -1;
+    }
+    if (session->loop && session->loop->name == loop_name_of(spec))
+        return 0;
+    return pkv_fail(err, PKV_ERR_INPUT, "request %" PRIu64 " (from 0) is in loop '%s', but its session "
+                    "'%s' began with request %" PRIu64 " %s; name the loop in the session's first row",
+                    spec->row, spec->loop, spec->session, session->first_row,
+                    session->loop ? "in another loop" : "in no loop");
 }
 
 int sessions_take(struct sessions *s, const struct pkv_request_spec *spec,
                   int64_t *out_arrival_ns, struct pkv_err *err)
 {
     bool is_first = spec->loop && !find(s, name_of(spec));
-    struct pkv_session *session = find_or_add(s, name_of(spec), err), *in = session;
+    struct pkv_session *session = find_or_add(s, name_of(spec), spec->row, err), *in = session;
     struct held_row *held = session && join_loop(s, spec, session, err) == 0 ? hold(spec, err) : NULL;
     *out_arrival_ns = PKV_NO_TIME;
     if (!held)
@@ -398,7 +410,7 @@ int sessions_arrived(struct sessions *s, const struct pkv_request_spec *spec,
     if (!held) {
         uint64_t name = name_of(spec);
         bool is_alone = spec->is_last && !spec->loop;
-        session = is_alone ? find(s, name) : find_or_add(s, name, err);
+        session = is_alone ? find(s, name) : find_or_add(s, name, spec->row, err);
         if (!session)
             return is_alone ? 0 : -1;
         bool had_loop = session->loop != NULL;
@@ -476,4 +488,37 @@ int sessions_over(struct sessions *s, struct pkv_request *r, int64_t time_ns, st
         return 0;
     loop->num_live--;
     return end_row(s, loop, &(struct former){0}, time_ns, err);
+}
+
+/* The first of its sessions that never ends, as no row of it is marked as the last. */
+static const struct pkv_session *first_open(const struct sessions *s, const struct pkv_session *loop)
+{
+    const struct pkv_session *first = NULL;
+    for (size_t i = 0; i < s->num_slots; i++) {
+        const struct pkv_session *session = s->slots[i];
+        if (session && session->loop == loop && !session->is_closed &&
+            (!first || session->first_row < first->first_row))
+            first = session;
+    }
+    return first;
+}
+
+int sessions_check_left(const struct sessions *s, struct pkv_err *err)
+{
+    const struct pkv_session *loop = NULL;
+    for (size_t i = 0; i < s->num_slots; i++) {
+        const struct pkv_session *session = s->slots[i];
+        if (session && session->num_waiting > 0 &&
+            (!loop || session->waiting->spec.row < loop->waiting->spec.row))
+            loop = session;
+    }
+    if (!loop)
+        return 0;
+    const struct pkv_session *open = first_open(s, loop);
+    PKV_ASSERT(open);   /* in a session somebody waits only while another of it is live */
+    return pkv_fail(err, PKV_ERR_INPUT, "%u row%s of loop '%s' never come%s, the first of them request "
+                    "%" PRIu64 " (from 0): no row of the session that began with request %" PRIu64
+                    " is marked \"last\", so it is never over", loop->num_waiting,
+                    loop->num_waiting == 1 ? "" : "s", loop->waiting->spec.loop,
+                    loop->num_waiting == 1 ? "s" : "", loop->waiting->spec.row, open->first_row);
 }

@@ -54,5 +54,7 @@ int sessions_arrived(struct sessions *sessions, const struct pkv_request_spec *s
 /* The request has ended, whatever way: whoever follows it now knows its time. Before it is forgotten. */
 int sessions_over(struct sessions *sessions, struct pkv_request *r, int64_t time_ns,
                   struct pkv_err *err);
+/* Nobody is live or coming and the source has no more: an error names who still waits, and for whom. */
+int sessions_check_left(const struct sessions *sessions, struct pkv_err *err);
 
 #endif
