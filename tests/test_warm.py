@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import resource
 import sys
 
 import tap
@@ -166,6 +167,41 @@ class Warm(ProgramCase):
             self.replay("u.jsonl", "warm", "--warm", "cold", num_blocks=num_blocks)
             self.assertEqual("".join(row["hit_tokens"] for row in self.rows("warm", "requests.csv")),
                              hits, num_blocks)
+            self.assertEqual(self.summary("warm")["warm"],
+                             {"blocks": min(12, num_blocks), "left_out": max(0, 12 - num_blocks)})
+        self.assertNotIn("warm", self.summary("cold"))
+
+    def test_it_says_how_many_blocks_were_taken_over(self):
+        # A prompt of 8 + 1 tokens: two full blocks of 4. Nobody has the text of the other trace.
+        row = {"timestamp": 0, "prompt": [["sys", 8], [None, 1]], "output_length": 1}
+        self.trace("t.jsonl", [row])
+        self.trace("u.jsonl", [dict(row, prompt=[["other", 8], [None, 1]])])
+        self.replay("t.jsonl", "cold")
+        pool = ("--block-size", "4", "--step-time", "fixed:1", "--warm", "cold", "--num-blocks")
+        said = self.done("replay", "u.jsonl", *pool, "64").stdout
+        self.assertIn("prefix hits 0.0 % of prompt tokens (0 of 9)\n"
+                      "            began with 2 cached blocks of the former run\n", said)
+        self.trace("t.jsonl", [row, dict(row, timestamp=5, prompt=[["more", 8], [None, 1]])])
+        self.replay("t.jsonl", "cold")
+        said = self.done("replay", "u.jsonl", *pool, "3").stdout
+        self.assertIn("began with 3 cached blocks of the former run; 1 more had no room\n", said)
+
+    def test_the_memory_is_that_of_the_rows(self):
+        self.trace("t.jsonl", [{"timestamp": 0, "prompt": [["sys", 8], [None, 1]], "output_length": 1}])
+        self.replay("t.jsonl", "cold")
+        kept = self.read("cold", "cache.csv").decode()
+        most = 2 ** 31 - 1
+        self.assertIn("62,,,\n", kept)
+        self.write("cold/cache.csv", kept.replace("# blocks 64\n", f"# blocks {most}\n")
+                   .replace("62,,,\n", f"{most - 2},,,\n"))
+        limit = 4 << 30       # of address space: a sanitizer reserves terabytes, and does not run in it
+        bound = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))}
+        if self.call("--version", **bound).returncode != 0:
+            self.skipTest("this build does not run in 4 GiB of address space")
+        self.done("replay", "t.jsonl", "--block-size", "4", "--num-blocks", "64", "--step-time", "fixed:1",
+                  "--warm", "cold", "-o", "warm", "-q", **bound)
+        self.assertEqual(self.summary("warm")["tokens"]["hit"], 8)
+        self.assertEqual(self.summary("warm")["warm"], {"blocks": 2, "left_out": 0})
 
     def test_blocks_held_at_a_horizon_count_as_given_back_there(self):
         # 32 tokens and 4 of its answer are there when the run stops.
@@ -230,6 +266,13 @@ class Warm(ProgramCase):
                 (7, 3, key, key[:15] + "G", "no identity"),
                 (7, 3, key, "0" * 16, "no identity"),
                 (7, 1, "1," + key, "2," + key, "a row of its own"),
+                (7, None, ",0\n", ",1\n", "is twin 1 of identity " + key + ", but no block is its twin 0"),
+                (7, 20, key + ",,", key + "," + key + ",", "a second identity, which no block of these"),
+                (4, 8, "# runs 1", "# runs 4294967295", "4294967294"),
+                (3, 1, good[good.index("# blocks"):], "", "ends before it says '# blocks"),
+                (5, 1, good[good.index("blocks,"):], "", "ends before its header"),
+                (8, None, good.splitlines()[7], good.splitlines()[6],
+                 "is the second block of identity " + key + " that is its twin 0"),
                 (8, None, "6,,,", "5,,,", "ends after 7 of its 8")):
             self.assertIn(old, good)
             self.write("cold/cache.csv", good.replace(old, new, 1))

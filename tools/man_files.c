@@ -119,6 +119,8 @@ static const struct man_fact summary[] = {
                 "forked_tokens taken over, dropped_beams, copied_blocks; shared_frac and "
                 "peak_shared_frac, saved of the blocks in all tables; ttft_ms and e2e_ms, arrival to the "
                 "first token of any sample of a request, and to the end of its last"},
+    {"warm", "only after a warm start: blocks with content that the cache began with; left_out, further ones "
+             "of the former run for which the pool is too small"},
     {"whole", "only with a window (measure), which all other figures then cover but swap's "
               "peak_host_blocks, which is the whole run's: requests, preemptions and makespan_ns of the "
               "whole run. Turns, drafts, transfers and forks count with the step in which they were "

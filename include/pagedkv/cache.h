@@ -200,12 +200,14 @@ void pkv_cache_destroy(struct pkv_cache *cache);
 struct pkv_kept_block {
     uint64_t key, second_key;        /* 0 = none */
     uint32_t twin;                   /* of blocks with one key, how many are older: the oldest is hit */
+    uint32_t place;                  /* among all blocks, in the order in which they would be taken */
 };
 #define PKV_GROUPS_LABEL_SIZE 512u
 struct pkv_cache_state {
     char groups[PKV_GROUPS_LABEL_SIZE];   /* of the cache, see pkv_groups_label() */
-    struct pkv_kept_block *blocks;   /* [num], owned; in the order in which they would be taken */
-    uint32_t num;
+    struct pkv_kept_block *blocks;   /* [num_kept], owned; those with content, by rising place */
+    uint32_t num_kept;
+    uint32_t num;                    /* blocks of the pool */
     uint64_t num_runs;               /* runs whose content may be in it: 1, and more after warm starts */
 };
 /* No block is held. Free with pkv_cache_state_free(). 0, or -1 with PKV_ERR_MEMORY. */
@@ -216,6 +218,8 @@ void pkv_cache_state_free(struct pkv_cache_state *state);
  * without content come before all others. 0, or -1 with PKV_ERR_MEMORY. */
 int pkv_cache_restore(struct pkv_cache *cache, const struct pkv_cache_state *state,
                       struct pkv_err *err);
+/* Can a block of theirs have a second identity? */
+bool pkv_groups_have_second_keys(const struct pkv_group_config *groups, uint32_t num_groups);
 /* The groups as a state names them: "full:16 sliding:16:1024". */
 void pkv_groups_label(const struct pkv_group_config *groups, uint32_t num_groups,
                       char out[PKV_GROUPS_LABEL_SIZE]);

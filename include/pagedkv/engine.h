@@ -221,6 +221,9 @@ struct pkv_engine_figures {
     /* Requests that asked for several answers, and those answers; forks at the end of a prompt, and
      * positions taken over by them for the first time; beams that gave way to others. */
     uint64_t sampled_requests, samples, forks, forked_tokens, dropped_beams;
+    /* Blocks with content that a former run left: taken over, and left out as the pool is smaller. */
+    uint32_t warm_blocks, warm_blocks_left_out;
+    bool is_warm;                         /* a former run left something, if only empty blocks */
     struct pkv_cache_figures cache;
     bool is_deadlock;                     /* stuck: several run, each lacks a block, and by
                                            * preempt: never nobody is given up */

@@ -31,13 +31,9 @@ static int check_config(const struct pkv_cache_config *config, struct pkv_err *e
 
 static int create_indexes(struct pkv_cache *cache, uint32_t num_blocks, struct pkv_err *err)
 {
-    bool has_second = false;
-    for (uint32_t g = 0; g < cache->num_groups; g++)
-        has_second |= cache->groups[g].ops->has_second_key &&
-                      cache->groups[g].block_size > cache->unit;
     if (!cache->prefix_cache)
         return 0;
-    if (has_second && prefix_index_init(&cache->second, num_blocks, err) < 0)
+    if (pkv_groups_have_second_keys(cache->groups, cache->num_groups) && prefix_index_init(&cache->second, num_blocks, err) < 0)
         return -1;
     return prefix_index_init(&cache->index, num_blocks, err);
 }

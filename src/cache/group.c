@@ -58,6 +58,15 @@ struct group_sizes group_sizes(const struct pkv_group_config *groups, uint32_t n
     return sizes;
 }
 
+bool pkv_groups_have_second_keys(const struct pkv_group_config *groups, uint32_t num_groups)
+{
+    uint64_t unit = group_sizes(groups, num_groups).unit;
+    for (uint32_t g = 0; g < num_groups; g++)
+        if (groups[g].ops->has_second_key && groups[g].block_size > unit)
+            return true;
+    return false;
+}
+
 uint32_t pkv_groups_block_size(const struct pkv_group_config *groups, uint32_t num_groups)
 {
     return (uint32_t)group_sizes(groups, num_groups).largest;

@@ -36,12 +36,15 @@ int pkv_cache_save(const struct pkv_cache *cache, struct pkv_cache_state *out, s
     if (out->blocks)
         pkv_pool_list_free(cache->pool, ids);
     for (uint32_t i = 0; out->blocks && i < num; i++) {
-        struct pkv_kept_block *block = &out->blocks[i];
-        block->key = cache->index.records[ids[i]].key;
-        if (block->key != PKV_NO_KEY)
-            block->twin = count_older(&cache->index, ids[i]);
-        if (cache->second.records)
-            block->second_key = cache->second.records[ids[i]].key;
+        uint64_t key = cache->index.records[ids[i]].key;
+        if (key == PKV_NO_KEY)
+            continue;
+        out->blocks[out->num_kept++] = (struct pkv_kept_block){
+            .key = key,
+            .second_key = cache->second.records ? cache->second.records[ids[i]].key : PKV_NO_KEY,
+            .twin = count_older(&cache->index, ids[i]),
+            .place = i,
+        };
     }
     pkv_free(ids);
     return out->blocks ? 0 : -1;
@@ -53,35 +56,35 @@ void pkv_cache_state_free(struct pkv_cache_state *state)
     *state = (struct pkv_cache_state){0};
 }
 
-struct entry { uint32_t twin; pkv_block_id id; };
-
 static int by_age(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct pkv_kept_block *x = *(const struct pkv_kept_block *const *)a;
+    const struct pkv_kept_block *y = *(const struct pkv_kept_block *const *)b;
     if (x->twin != y->twin)
         return x->twin < y->twin ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
 int pkv_cache_restore(struct pkv_cache *cache, const struct pkv_cache_state *state,
                       struct pkv_err *err)
 {
-    uint32_t room = pkv_pool_num_blocks(cache->pool), num = 0;
+    uint32_t room = pkv_pool_num_blocks(cache->pool), num = 0, first = 0;
     uint32_t left_out = state->num > room ? state->num - room : 0;
     uint32_t empty = state->num < room ? room - state->num : 0;
     PKV_ASSERT(cache->prefix_cache && cache->index.num_keys == 0 &&
                pkv_pool_num_free(cache->pool) == room);
-    struct entry *entries = pkv_alloc(state->num, sizeof(*entries), err);
+    while (first < state->num_kept && state->blocks[first].place < left_out)
+        first++;
+    const struct pkv_kept_block **entries =
+        pkv_alloc(state->num_kept - first + 1, sizeof(*entries), err);
     if (!entries)
         return -1;
-    for (uint32_t i = left_out; i < state->num; i++)
-        if (state->blocks[i].key != PKV_NO_KEY)
-            entries[num++] = (struct entry){state->blocks[i].twin, empty + i - left_out};
-    if (num > 1)
-        qsort(entries, num, sizeof(*entries), by_age);
+    for (uint32_t i = first; i < state->num_kept; i++)
+        entries[num++] = &state->blocks[i];
+    qsort(entries, num, sizeof(*entries), by_age);
     for (uint32_t i = 0; i < num; i++) {
-        pkv_block_id id = entries[i].id;
-        const struct pkv_kept_block *block = &state->blocks[id + left_out - empty];
+        const struct pkv_kept_block *block = entries[i];
+        pkv_block_id id = block->place - left_out + empty;
         prefix_index_insert(&cache->index, id, block->key);
         if (cache->second.records && block->second_key != PKV_NO_KEY)
             prefix_index_insert(&cache->second, id, block->second_key);

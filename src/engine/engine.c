@@ -57,6 +57,11 @@ struct pkv_engine *pkv_engine_create(const struct pkv_engine_config *config, str
         pkv_engine_destroy(e);
         return NULL;
     }
+    if (config->warm) {
+        e->figures.is_warm = true;
+        e->figures.warm_blocks = pkv_cache_figures(pkv_sched_cache(e->sched)).num_cached;
+        e->figures.warm_blocks_left_out = config->warm->num_kept - e->figures.warm_blocks;
+    }
     e->config.warm = NULL;   /* the caller's */
     pkv_cache_log_evicted(pkv_sched_cache(e->sched), config->log_evicted);
     return e;

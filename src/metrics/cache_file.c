@@ -14,8 +14,10 @@ static void write_block(struct pkv_text *t, const struct pkv_kept_block *block)
     pkv_text_fmt(t, ",%" PRIu32 "\n", block->twin);
 }
 
-static void write_empty(struct pkv_text *t, uint32_t num)
+/* Blocks without content, from one place to another. */
+static void write_empty(struct pkv_text *t, uint32_t from, uint32_t to)
 {
+    uint32_t num = to - from;
     if (num > 0)
         pkv_text_fmt(t, "%" PRIu32 ",,,\n", num);
 }
@@ -24,23 +26,20 @@ int cache_file_write(struct pkv_out *out, const struct pkv_cache *cache, struct 
 {
     struct pkv_cache_state state;
     struct pkv_text t = {0};
-    uint32_t empty = 0;
+    uint32_t done = 0;
     if (pkv_cache_save(cache, &state, err) < 0)
         return -1;
     pkv_text_fmt(&t, "# identities %u\n# groups %s\n# blocks %" PRIu32 "\n# runs %" PRIu64 "\n"
                  "blocks,identity,second,twin\n", PKV_CACHE_SCHEME, state.groups, state.num,
                  state.num_runs);
-    for (uint32_t i = 0; i < state.num && !t.failed; i++) {
-        empty += state.blocks[i].key == 0;
-        if (state.blocks[i].key == 0)
-            continue;
-        write_empty(&t, empty);
-        empty = 0;
+    for (uint32_t i = 0; i < state.num_kept && !t.failed; i++) {
+        write_empty(&t, done, state.blocks[i].place);
+        done = state.blocks[i].place + 1;
         write_block(&t, &state.blocks[i]);
         pkv_out_bytes(out, t.text, t.length);
         pkv_text_clear(&t);
     }
-    write_empty(&t, empty);
+    write_empty(&t, done, state.num);
     if (!t.failed)
         pkv_out_bytes(out, t.text, t.length);
     int failed = t.failed;

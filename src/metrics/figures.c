@@ -352,6 +352,9 @@ static void read_differences(const struct figures *f, const struct pkv_engine_fi
 #undef SUBTRACT
     out->link_busy_ns = within.link_busy_ns - before->link_busy_ns;
     out->swap_block_bytes = whole->swap_block_bytes;
+    out->is_warm = whole->is_warm;
+    out->warm_blocks = whole->warm_blocks;
+    out->warm_blocks_left_out = whole->warm_blocks_left_out;
     out->peak_host_blocks = whole->peak_host_blocks;
     out->cache = whole->cache;
     out->cache.pool.allocated = within.cache.pool.allocated - before->cache.pool.allocated;

@@ -63,6 +63,14 @@ static void milliseconds(struct pkv_text *t, const char *name, int64_t ns)
     pkv_text_ratio(t, ns, NS_PER_MS, DECIMALS);
 }
 
+static void add_warm(struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    begin(t, "warm");
+    count(t, "blocks", e->warm_blocks);
+    count(t, "left_out", e->warm_blocks_left_out);
+    end(t);
+}
+
 static void add_counts(struct pkv_text *t, const struct pkv_summary *s,
                        const struct pkv_metrics_config *config)
 {
@@ -265,6 +273,8 @@ int summary_json_text(struct pkv_text *t, const struct pkv_summary *s, const str
     pkv_text_json(t, info->scenario_sha256);
     top_key(t, "outcome");
     pkv_text_json(t, pkv_outcome_name(s->engine.outcome));
+    if (s->engine.is_warm)
+        add_warm(t, &s->engine);
     if (s->has_waste)
         add_waste(t, means);
     if (s->has_speculation)

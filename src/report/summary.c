@@ -112,6 +112,21 @@ const char *why_no_hits(const struct pkv_scenario *scenario, const struct pkv_tr
                               : "none: the trace has no prompt content, nothing can be shared";
 }
 
+static void add_warm(struct page *p, struct pkv_text *t, const struct pkv_engine_figures *e)
+{
+    if (!e->is_warm)
+        return;
+    pkv_text_add(t, "began with ");
+    add_counted(t, e->warm_blocks, "cached block");
+    pkv_text_add(t, " of the former run");
+    if (e->warm_blocks_left_out > 0) {
+        pkv_text_add(t, "; ");
+        add_grouped(t, e->warm_blocks_left_out);
+        pkv_text_add(t, " more had no room");
+    }
+    put(p, "", t);
+}
+
 static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summary *s,
                      const char *why_none)
 {
@@ -125,6 +140,7 @@ static void add_hits(struct page *p, struct pkv_text *t, const struct pkv_summar
         pkv_text_add(t, ")");
         put(p, "prefix hits", t);
     }
+    add_warm(p, t, e);
     if (e->resumed_queried_tokens == 0)
         return;
     pkv_text_add(t, "resumed requests found ");

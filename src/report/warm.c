@@ -2,6 +2,7 @@
  * warm.c - cache.csv of a former run (metrics/cache_file.c), for a cache of equal groups to begin with.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,8 +17,17 @@ struct reader {
     struct side side;
     struct row row;
     struct pkv_cache_state *out;
-    uint32_t done;            /* blocks of it */
+    bool has_second_keys;     /* the run's groups can have them */
+    size_t capacity;          /* of out->blocks */
+    uint64_t *line_numbers;   /* [capacity] owned: where each of them stands */
+    uint32_t done;            /* blocks of the file, empty ones included */
 };
+
+/* The line there is, or where the next one would have stood. */
+static uint64_t line_number(const struct reader *r)
+{
+    return r->side.lines.number + (r->side.text == NULL);
+}
 
 /* What follows "# name " in the current line; NULL with an error. */
 static const char *head(const struct reader *r, const char *name, size_t *out_length,
@@ -30,8 +40,8 @@ static const char *head(const struct reader *r, const char *name, size_t *out_le
         *out_length = s->length - length - 3;
         return s->text + length + 3;
     }
-    pkv_fail_at(err, s->path, s->lines.number, 1, "does not say '# %s ...', as line %" PRIu64
-                " of a run's " PKV_CACHE_FILE " does", name, s->lines.number);
+    pkv_fail_at(err, s->path, line_number(r), 1, "%s '# %s ...', as a run's " PKV_CACHE_FILE " does",
+                s->text ? "does not say" : "ends before it says", name);
     return NULL;
 }
 
@@ -81,17 +91,15 @@ static int read_head(struct reader *r, const char *groups, struct pkv_err *err)
     uint64_t num;
     if (check_scheme(r, err) < 0 || check_groups(r, groups, err) < 0 ||
         head_number(r, "blocks", INT32_MAX, &num, err) < 0 || side_next(&r->side, err) < 0 ||
-        head_number(r, "runs", UINT32_MAX, &r->out->num_runs, err) < 0 ||
+        head_number(r, "runs", UINT32_MAX - 1, &r->out->num_runs, err) < 0 ||
         side_next(&r->side, err) < 0)
         return -1;
     r->out->num = (uint32_t)num;
-    r->out->blocks = pkv_alloc((size_t)num, sizeof *r->out->blocks, err);
-    if (!r->out->blocks)
-        return -1;
     if (r->side.text && r->side.length == sizeof columns - 1 &&
         memcmp(r->side.text, columns, sizeof columns - 1) == 0)
         return 0;
-    return pkv_fail_at(err, r->side.path, r->side.lines.number, 1, "is not '%s'", columns);
+    return pkv_fail_at(err, r->side.path, line_number(r), 1, "%s '%s'",
+                       r->side.text ? "is not" : "ends before its header", columns);
 }
 
 static int fail_field(const struct reader *r, size_t i, const char *what, struct pkv_err *err)
@@ -129,6 +137,19 @@ static int read_key(const struct reader *r, size_t i, uint64_t *out, struct pkv_
     return 0;
 }
 
+static int keep_block(struct reader *r, const struct pkv_kept_block *block, struct pkv_err *err)
+{
+    struct pkv_cache_state *out = r->out;
+    size_t capacity = r->capacity;
+    if (pkv_grow(&out->blocks, &capacity, (size_t)out->num_kept + 1, sizeof *out->blocks, err) < 0 ||
+        pkv_grow(&r->line_numbers, &r->capacity, (size_t)out->num_kept + 1, sizeof *r->line_numbers,
+                 err) < 0)
+        return -1;
+    r->line_numbers[out->num_kept] = r->side.lines.number;
+    out->blocks[out->num_kept++] = *block;
+    return 0;
+}
+
 static int read_row(struct reader *r, struct pkv_err *err)
 {
     struct pkv_kept_block block = {0};
@@ -147,11 +168,50 @@ static int read_row(struct reader *r, struct pkv_err *err)
                                                      : "blocks are more than are left", err);
     if (!block.key && (block.second_key || r->row.lengths[3] > 0))
         return fail_field(r, 1, "is empty, but not what follows it", err);
+    if (block.second_key && !r->has_second_keys)
+        return fail_field(r, 2, "is a second identity, which no block of these groups has", err);
     if (block.key && read_count(r, 3, UINT32_MAX, &block.twin, err) < 0)
         return -1;
+    block.place = r->done;
+    r->done += num;
+    return block.key ? keep_block(r, &block, err) : 0;
+}
+
+struct twin { uint64_t key, line; uint32_t number; };
+
+static int by_key(const void *a, const void *b)
+{
+    const struct twin *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* Blocks with one identity are numbered by age, from 0. */
+static int check_twins(const struct reader *r, struct pkv_err *err)
+{
+    uint32_t num = r->out->num_kept, expected = 0;
+    struct twin *twins = pkv_alloc((size_t)num + 1, sizeof *twins, err);
+    if (!twins)
+        return -1;
     for (uint32_t i = 0; i < num; i++)
-        r->out->blocks[r->done++] = block;
-    return 0;
+        twins[i] = (struct twin){r->out->blocks[i].key, r->line_numbers[i], r->out->blocks[i].twin};
+    qsort(twins, num, sizeof *twins, by_key);
+    int result = 0;
+    for (uint32_t i = 0; i < num && result == 0; i++) {
+        expected = i > 0 && twins[i].key == twins[i - 1].key ? expected + 1 : 0;
+        if (twins[i].number < expected)
+            result = pkv_fail_at(err, r->side.path, twins[i].line, 0, "is the second block of identity %016"
+                                 PRIx64 " that is its twin %" PRIu32, twins[i].key, twins[i].number);
+        if (twins[i].number > expected)
+            result = pkv_fail_at(err, r->side.path, twins[i].line, 0, "is twin %" PRIu32 " of identity %016"
+                                 PRIx64 ", but no block is its twin %" PRIu32, twins[i].number,
+                                 twins[i].key, expected);
+    }
+    pkv_free(twins);
+    return result;
 }
 
 static int read_all(struct reader *r, const char *groups, struct pkv_err *err)
@@ -162,7 +222,7 @@ static int read_all(struct reader *r, const char *groups, struct pkv_err *err)
         if (read_row(r, err) < 0 || side_next(&r->side, err) < 0)
             return -1;
     if (r->done == r->out->num)
-        return 0;
+        return check_twins(r, err);
     return pkv_fail_at(err, r->side.path, r->side.lines.number, 0, "ends after %" PRIu32 " of its %"
                        PRIu32 " blocks", r->done, r->out->num);
 }
@@ -171,7 +231,10 @@ int pkv_warm_read(const char *dir, const struct pkv_sched_config *sched,
                   struct pkv_cache_state *out, struct pkv_err *err)
 {
     char groups[PKV_GROUPS_LABEL_SIZE];
-    struct reader r = {.out = out};
+    struct reader r = {
+        .out = out,
+        .has_second_keys = pkv_groups_have_second_keys(sched->groups, sched->num_groups),
+    };
     struct pkv_text path = {0};
     int result = -1;
     *out = (struct pkv_cache_state){0};
@@ -185,6 +248,7 @@ int pkv_warm_read(const char *dir, const struct pkv_sched_config *sched,
     else if (side_open(&r.side, path.text, err) == 0)
         result = read_all(&r, groups, err);
     side_close(&r.side);
+    pkv_free(r.line_numbers);
     pkv_text_free(&path);
     if (result < 0)
         pkv_cache_state_free(out);
