@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import unittest
 
 import tap
@@ -82,6 +83,13 @@ class Browser:
         """`done(value)` ends the script."""
         return self.driver.execute_async_script(
             "const done = arguments[arguments.length - 1];" + script, *arguments)
+
+    def wait(self, script, *arguments, seconds=60):
+        """What the script returns, once that is something: a busy browser comes to it late."""
+        end = time.monotonic() + seconds
+        while not (value := self.run(script, *arguments)) and time.monotonic() < end:
+            time.sleep(0.02)
+        return value
 
     def faults(self):
         """What the page said on the console, and whom it asked, since it was opened."""

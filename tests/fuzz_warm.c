@@ -58,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char one[] =
         "kv: {block_size: 4, num_blocks: 8}\ntraffic: {requests: 1, prompt_tokens: 1, output_tokens: 1}\n";
     static const char several[] =
-        "kv: {num_blocks: 8, groups: [{type: full, block_size: 8}, {type: sliding, window: 8, block_size: 4}]}\n"
+        "kv: {num_blocks: 8, groups: [{type: full, block_size: 8}, "
+        "{type: sliding, window: 8, block_size: 4}]}\n"
         "traffic: {requests: 1, prompt_tokens: 1, output_tokens: 1}\n";
     struct pkv_err err = {0};
     struct pkv_cache_state state;
@@ -89,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static const char *const seeds[] = {
     "# identities 1\n# groups full:4\n# blocks 8\n# runs 1\nblocks,identity,second,twin\n3,,,\n"
     "1,c241b8f70cab3564,,0\n1,c241b8f70cab3564,,1\n3,,,\n",
-    "# identities 1\n# groups full:8 sliding:4:8\n# blocks 4\n# runs 4294967294\nblocks,identity,second,twin\n"
+    "# identities 1\n# groups full:8 sliding:4:8\n# blocks 4\n# runs 4294967294\n"
+    "blocks,identity,second,twin\n"
     "1,c241b8f70cab3564,00000000000000ff,0\n1,0241b8f70cab3564,,0\n2,,,\n",
     "# identities 1\n# groups full:4\n# blocks 2147483647\n# runs 1\nblocks,identity,second,twin\n"
     "2147483646,,,\n1,ffffffffffffffff,,0\n",

@@ -177,6 +177,7 @@ class Shown(TimelineCase):
                          [[row["id"], int(row["queue_ns"])] for row in waits[:5]])
         self.browser.run("arguments[0].focus({preventScroll: true})", box)
         said = lambda: self.browser.run("return {...pagedkv.timeline.detail.dataset}")
+        self.browser.wait("return pagedkv.timeline.detail.dataset.id")
         self.assertEqual(said()["id"], longest[0][0])
         box.send_keys(Keys.ARROW_DOWN)
         self.assertEqual(said()["id"], longest[1][0])

@@ -104,10 +104,18 @@ class Convert(ProgramCase):
         ids = self.done("trace", "convert", "native.jsonl", "--to", "mooncake", "--block-size", "32",
                         "-o", "ids.jsonl")
         self.assertIn(f"{said} 32 tokens: read it with --hash-block-size 32", ids.stderr)
+        made_up = "each row got hash ids that no other one has, so nothing will be found shared\n"
+        self.assertIn(made_up, ids.stderr)
+        rows = [json.loads(line)["hash_ids"] for line in self.read("ids.jsonl").splitlines()]
+        self.assertEqual([len(row) for row in rows], [4, 1, 1])          # 100, 30 and 30 tokens
+        self.assertEqual(len({id for row in rows for id in row}), 6)
+        self.assertLess(max(id for row in rows for id in row), 2 ** 53)
         back = self.done("trace", "convert", "ids.jsonl", "--hash-block-size", "32", "--to", "native",
                          "-o", "back.jsonl")
         self.assertIn("hash_ids", self.read("back.jsonl").decode())
         self.assertIn(f"{said} 32 tokens: read it with --hash-block-size 32", back.stderr)
+        again = self.done("trace", "convert", "back.jsonl", "--hash-block-size", "32", "--to", "mooncake")
+        self.assertNotIn(made_up, again.stderr)
 
     def test_native(self):
         self.write("log.csv", LOG)
@@ -124,6 +132,7 @@ class Convert(ProgramCase):
         self.assertEqual(result.stdout, "")
         self.assertIn("3 rows of format csv read; written as azure\n", result.stderr)
         self.assertIn("lost in 3 rows: tenants\n", result.stderr)
+        self.assertIn("time 0 is written as 1970-01-01 00:00:00\n", result.stderr)
         self.assertIn("lost in 1 row: what is before the first arrival", result.stderr)
         self.assertEqual(self.read("azure.csv").splitlines()[3],
                          b"1970-01-01 00:00:12.5000000,30,2")

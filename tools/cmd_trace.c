@@ -114,6 +114,11 @@ static void say_result(const struct values *v, const struct pkv_trace *trace,
     if (block_size > 0)
         fprintf(stderr, "a hash id stands for %u tokens: read it with --hash-block-size %u\n",
                 block_size, block_size);
+    if (block_size > 0 && !pkv_trace_notes(trace)->has_prompts)
+        fputs("the trace tells lengths and no content: each row got hash ids that no other one has, so "
+              "nothing will be found shared\n", stderr);
+    if (strcmp(v->to, "azure") == 0)
+        fputs("the format has dates: the trace's time 0 is written as 1970-01-01 00:00:00\n", stderr);
     if (strcmp(v->to, "blis") == 0)
         fputs("BLIS wants a header beside it: trace_version: 3, time_unit: microseconds, mode: "
               "generated, warm_up_requests: 0\n", stderr);

@@ -33,7 +33,8 @@ static int create_indexes(struct pkv_cache *cache, uint32_t num_blocks, struct p
 {
     if (!cache->prefix_cache)
         return 0;
-    if (pkv_groups_have_second_keys(cache->groups, cache->num_groups) && prefix_index_init(&cache->second, num_blocks, err) < 0)
+    if (pkv_groups_have_second_keys(cache->groups, cache->num_groups) &&
+        prefix_index_init(&cache->second, num_blocks, err) < 0)
         return -1;
     return prefix_index_init(&cache->index, num_blocks, err);
 }

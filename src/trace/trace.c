@@ -440,9 +440,12 @@ static int set_times(struct pkv_trace *t, struct pkv_request_spec *spec, struct 
 
 static int no_requests(struct pkv_trace *t, struct pkv_err *err)
 {
-    if (t->notes.skipped_no_output)
+    uint64_t num = t->notes.skipped_no_output;
+    if (num == 1)
+        return pkv_fail_at(err, pkv_trace_path(t), 0, 0, "has no requests: its one row is without output");
+    if (num > 1)
         return pkv_fail_at(err, pkv_trace_path(t), 0, 0, "has no requests: all %" PRIu64
-                           " rows are without output", t->notes.skipped_no_output);
+                           " rows are without output", num);
     return pkv_fail_at(err, pkv_trace_path(t), 0, 0, "has no requests");
 }
 

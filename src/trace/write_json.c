@@ -51,8 +51,9 @@ static void add_ids(struct pkv_trace_writer *w, const struct pkv_request_spec *s
             pkv_text_fmt(t, "%s%" PRIu64, i ? ", " : "", texts->spans[i].number);
     } else {
         pkv_block_walk_begin(&walk, &spec->content, texts, w->config.hash_block_size);
+        /* What reads numbers as doubles has 53 bits of them. */
         for (size_t i = 0; pkv_block_walk_next(&walk, &id, &tokens); i++)
-            pkv_text_fmt(t, "%s%" PRIu64, i ? ", " : "", id >> 1);
+            pkv_text_fmt(t, "%s%" PRIu64, i ? ", " : "", id >> 11);
     }
     pkv_text_add(t, "]");
 }
