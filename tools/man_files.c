@@ -143,6 +143,7 @@ static const struct man_fact compare[] = {
     {"outcome", "done, stuck or livelock, as in summary.json; not_run: interrupted before its end"},
     {"completed", "requests that got all their tokens"},
     {"rejected", "requests that could never run"},
+    {"aborted", "requests given up by their users"},
     {"unfinished", "requests still live when the run ended"},
     {"preemptions", "in the whole run"},
     {"recomputed_frac", "share of the scheduled tokens that had been computed before"},

@@ -236,6 +236,9 @@ static void note_notable(struct figures *f, const struct pkv_request_row *row)
         wait = row->finish_ns - r->arrival_ns;
     if (wait != PKV_NO_TIME && wait > f->longest_wait.ns)
         set_notable(&f->longest_wait, r, wait, 0);
+    if (wait == PKV_NO_TIME && row->status == PKV_REQUEST_UNFINISHED &&
+        (!f->first_unadmitted.exists || r->arrival_ns < f->first_unadmitted.ns))
+        set_notable(&f->first_unadmitted, r, r->arrival_ns, 0);
     if (r->num_preemptions > 0 && away != PKV_NO_TIME && away > f->longest_away.ns)
         set_notable(&f->longest_away, r, away, 0);
     if (r->num_preemptions > f->most_preempted.num)
@@ -417,6 +420,10 @@ void figures_read(const struct figures *f, const struct pkv_engine_figures *engi
     out->longest_away = f->longest_away;
     out->most_preempted = f->most_preempted;
     out->first_unfinished = f->first_unfinished;
+    if (f->first_unadmitted.exists && engine->end_ns - f->first_unadmitted.ns > out->longest_wait.ns) {
+        out->longest_wait = f->first_unadmitted;
+        out->longest_wait.ns = engine->end_ns - f->first_unadmitted.ns;
+    }
     if (f->first_unfinished.exists)
         out->first_unfinished.ns = engine->end_ns - f->first_unfinished.ns;
     out->good_requests = f->good_requests;

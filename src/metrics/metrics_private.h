@@ -72,7 +72,7 @@ struct figures {
     uint64_t rejected_tokens;   /* prompt and max_tokens of the request it is about */
     uint64_t num_with_priority, num_with_deadline;
     struct pkv_notable longest_wait, longest_away, most_preempted;
-    struct pkv_notable first_unfinished;    /* ns: its arrival */
+    struct pkv_notable first_unfinished, first_unadmitted;    /* ns: their arrivals */
     /* A window, and what is counted in it: else the engine's own counts are the figures. */
     bool has_window;
     int64_t after_ns, until_ns;             /* until: INT64_MAX = to the end */

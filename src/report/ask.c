@@ -44,13 +44,19 @@ static void add_span(struct pkv_text *t, int64_t ns, int64_t step_ns)
     pkv_text_add(t, ns == step_ns ? " step" : " steps");
 }
 
+/* Who waited is told of the whole run, with a window too. */
+static int64_t run_ns(const struct pkv_summary *s)
+{
+    return s->has_window ? s->whole.makespan_ns : s->makespan_ns;
+}
+
 static void add_share_of_run(struct pkv_text *t, const char *before, int64_t ns,
                              const struct pkv_summary *s, int64_t step_ns)
 {
     pkv_text_add(t, before);
     add_span(t, ns, step_ns);
     pkv_text_add(t, ", ");
-    add_percent(t, (double)ns / (double)s->makespan_ns);
+    add_percent(t, (double)ns / (double)run_ns(s));
     pkv_text_add(t, " of the run");
 }
 
@@ -61,7 +67,7 @@ static const struct pkv_notable *find_starving(struct pkv_text *t, const struct 
     bool cut_short = s->engine.outcome == PKV_OUTCOME_INTERRUPTED ||
                      s->engine.outcome == PKV_OUTCOME_MAX_STEPS ||
                      s->engine.outcome == PKV_OUTCOME_HORIZON;
-    if (s->makespan_ns <= 0)
+    if (run_ns(s) <= 0)
         return NULL;
     if (s->first_unfinished.exists && !cut_short) {
         pkv_text_add(t, "unfinished ");
@@ -69,11 +75,11 @@ static const struct pkv_notable *find_starving(struct pkv_text *t, const struct 
         pkv_text_add(t, " after its arrival");
         return &s->first_unfinished;
     }
-    if (s->longest_wait.exists && s->longest_wait.ns > s->makespan_ns / 2) {
+    if (s->longest_wait.exists && s->longest_wait.ns > run_ns(s) / 2) {
         add_share_of_run(t, "waited ", s->longest_wait.ns, s, step_ns);
         return &s->longest_wait;
     }
-    if (s->longest_away.exists && s->longest_away.ns > s->makespan_ns / 2) {
+    if (s->longest_away.exists && s->longest_away.ns > run_ns(s) / 2) {
         add_share_of_run(t, "preempted and without a token for ", s->longest_away.ns, s, step_ns);
         return &s->longest_away;
     }

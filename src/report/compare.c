@@ -58,6 +58,7 @@ void run_figures_read(struct run_figures *out, const struct pkv_summary *s)
     out->outcome = e->outcome;
     put(out, FIGURE_COMPLETED, (double)e->completed);
     put(out, FIGURE_REJECTED, (double)e->rejected);
+    put(out, FIGURE_ABORTED, (double)e->aborted);
     put(out, FIGURE_UNFINISHED, (double)e->unfinished);
     put(out, FIGURE_PREEMPTIONS, (double)e->preemptions);
     put_share(out, FIGURE_RECOMPUTED, e->recomputed_tokens, e->scheduled_tokens);

@@ -30,6 +30,7 @@ enum figure_better { BETTER_LOWER, BETTER_HIGHER, BETTER_NEITHER };
 #define COMPARE_FIGURES(X)                                                               \
     X(FIGURE_COMPLETED, "completed", "completed", UNIT_COUNT, BETTER_HIGHER)             \
     X(FIGURE_REJECTED, "rejected", "rejected", UNIT_COUNT, BETTER_LOWER)                 \
+    X(FIGURE_ABORTED, "aborted", "aborted", UNIT_COUNT, BETTER_NEITHER)                  \
     X(FIGURE_UNFINISHED, "unfinished", "unfinished", UNIT_COUNT, BETTER_LOWER)           \
     X(FIGURE_PREEMPTIONS, "preemptions", "preemptions", UNIT_COUNT, BETTER_LOWER)        \
     X(FIGURE_RECOMPUTED, "recomputed_frac", "recomputed", UNIT_SHARE, BETTER_LOWER)      \

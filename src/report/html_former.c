@@ -27,6 +27,8 @@ struct former {
     struct pkv_text summary_text, yaml;
     struct pkv_summary summary;
     void *steps, *requests;             /* parts; owned */
+    struct pkv_notable first_unadmitted;   /* unfinished; ns: its arrival */
+    int64_t first_arrival_ns;           /* INT64_MAX = nobody came */
     uint64_t num_in_window;             /* rows of steps.csv */
     bool has_steps;
 #define FIELD(name) struct pkv_histogram *name;    /* owned */
@@ -114,18 +116,23 @@ static void set_notable(struct pkv_notable *n, const struct run_row *r, int64_t 
     n->num = num;
 }
 
-static void note_notable(struct pkv_summary *s, const struct run_row *r)
+static void note_notable(struct former *f, const struct run_row *r)
 {
+    struct pkv_summary *s = &f->summary;
     int64_t wait = r->queue_ns;
     if (wait == PKV_NO_TIME && r->finish_ns != PKV_NO_TIME)
         wait = r->finish_ns - r->arrival_ns;
     if (wait != PKV_NO_TIME && wait > s->longest_wait.ns)
         set_notable(&s->longest_wait, r, wait, 0);
+    if (wait == PKV_NO_TIME && r->status == PKV_REQUEST_UNFINISHED &&
+        (!f->first_unadmitted.exists || r->arrival_ns < f->first_unadmitted.ns))
+        set_notable(&f->first_unadmitted, r, r->arrival_ns, 0);
     if (r->preemptions > 0 && r->max_gap_ns != PKV_NO_TIME && r->max_gap_ns > s->longest_away.ns)
         set_notable(&s->longest_away, r, r->max_gap_ns, 0);
     if (r->preemptions > s->most_preempted.num)
         set_notable(&s->most_preempted, r, 0, r->preemptions);
-    if (r->status == PKV_REQUEST_UNFINISHED && !s->first_unfinished.exists)
+    if (r->status == PKV_REQUEST_UNFINISHED &&
+        (!s->first_unfinished.exists || r->arrival_ns < s->first_unfinished.ns))
         set_notable(&s->first_unfinished, r, r->arrival_ns, 0);
     if (r->status == PKV_REQUEST_REJECTED && !s->rejected_reason[0])
         snprintf(s->rejected_reason, sizeof s->rejected_reason, "%s", r->reason.text);
@@ -156,21 +163,43 @@ static int take_request(struct former *f, const struct run_row *r, struct pkv_er
         .id = r->id.text ? r->id.text : "",
         .tenant = r->tenant.text ? r->tenant.text : "",
     };
+    if (r->arrival_ns < f->first_arrival_ns)
+        f->first_arrival_ns = r->arrival_ns;
     if (is_within(f, r->arrival_ns)) {
-        note_notable(&f->summary, r);
+        note_notable(f, r);
         if (add_times(f, r, err) < 0)
             return -1;
     }
     return html_requests_add(f->requests, &plain, err);
 }
 
+/* Those that never ended waited until the end of the run. */
+static void end_notable(struct former *f)
+{
+    struct pkv_summary *s = &f->summary;
+    const struct pkv_scenario *scenario = f->run.scenario;
+    s->after_ns = scenario->measure_after_ns;
+    s->until_ns = scenario->measure_until_ns;
+    s->has_window = s->after_ns > 0 || s->until_ns > 0;
+    int64_t end_ns = f->first_arrival_ns + (s->has_window ? s->whole.makespan_ns : s->makespan_ns);
+    if (s->first_unfinished.exists)
+        s->first_unfinished.ns = end_ns - s->first_unfinished.ns;
+    if (!f->first_unadmitted.exists || end_ns - f->first_unadmitted.ns <= s->longest_wait.ns)
+        return;
+    s->longest_wait = f->first_unadmitted;
+    s->longest_wait.ns = end_ns - s->longest_wait.ns;
+}
+
 static int read_requests(struct former *f, struct pkv_err *err)
 {
     struct run_rows rows;
+    f->first_arrival_ns = INT64_MAX;
     int more = -1, status = run_rows_open(&rows, &f->run, err);
     while (status == 0 && (more = run_rows_next(&rows, err)) > 0)
         status = take_request(f, &rows.row, err);
     run_rows_close(&rows);
+    if (f->first_arrival_ns != INT64_MAX)
+        end_notable(f);
     return status < 0 || more < 0 ? -1 : 0;
 }
 

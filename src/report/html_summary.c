@@ -34,6 +34,8 @@ static void take_count(struct pkv_summary *s, const char *path, uint64_t n)
 #undef TAKE
     if (strcmp(path, "makespan_ns") == 0)
         s->makespan_ns = (int64_t)n;
+    if (strcmp(path, "whole.makespan_ns") == 0)
+        s->whole.makespan_ns = (int64_t)n;
 }
 
 static void take_share(struct pkv_summary *s, const char *path, double frac)

@@ -69,6 +69,9 @@ static void add_pages(struct pkv_text *t, const struct html_words *w)
     member_page(t, "unused", &p);
     page_ask(&p, w->summary, step_ns);
     member_page(t, "ask", &p);
+    if (w->summary->has_window)
+        pkv_text_fmt(t, ",\"window\":[%lld,%lld]", (long long)w->summary->after_ns,
+                     (long long)w->summary->until_ns);   /* 0 = to the end */
     pkv_text_fmt(t, ",\"step_ns\":%lld,\"num_blocks\":%llu,\"block_size\":%u", (long long)step_ns,
                  (unsigned long long)s->sched.num_blocks, w->block_size);
 }

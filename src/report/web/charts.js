@@ -38,7 +38,8 @@
     return out;
   }
 
-  /* main: the figure of several runs on one page. right: it has the axis on the right. */
+  /* main: the figure of several runs on one page. right: it has the axis on the right. rare: nearly always
+   * 0, so a peak is a stick. */
   const CHARTS = [
     {name: "chart-blocks", title: "Blocks", top: (run) => run.words.num_blocks,
      series: [plain("used", "used_blocks"), plain("free", "free_blocks", {main: true, bin: "free"}),
@@ -47,7 +48,8 @@
      series: [plain("waiting", "waiting", {main: true, bin: "waiting"}),
               plain("running", "running", {main: true, bin: "running"})]},
     {name: "chart-preemptions", title: "Preemptions and rejections",
-     series: [plain("preempted in the step", "preempted"), plain("rejected in the step", "rejected"),
+     series: [plain("preempted in the step", "preempted", {rare: true}),
+              plain("rejected in the step", "rejected", {rare: true}),
               plain("preemptions so far", "preemptions_total",
                 {right: true, main: true, bin: "preemptions_total"})]},
     {name: "chart-tokens", title: "Tokens scheduled a step",
@@ -118,6 +120,8 @@
       (s % 60 > 0 ? " " + two(s % 60) + " s" : "");
   }
   pagedkv.clock = clock;
+  /* A time by itself, to the millisecond in runs of seconds. */
+  pagedkv.moment = (ns) => ns < 60e9 ? duration(ns) : clock(ns, 1e9);
 
   function ticks(from, to, pixels) {
     const step = tickStep(to - from, Math.max(2, Math.floor(pixels / 110)));
@@ -125,6 +129,17 @@
     for (let i = Math.ceil(from / step); i * step <= to; i++)
       out.push({v: i * step, label: clock(i * step, step)});
     return out;
+  }
+
+  /* The row at the cursor; -1 = it begins later. */
+  function rowOf(src, t) {
+    let row = reduce.rowAt(src.time, t.at);
+    const last = row;
+    if (t.step === null || !src.step)
+      return row;
+    while (row > 0 && src.step[row] !== t.step && src.time[row - 1] === src.time[last])
+      row--;
+    return src.step[row] === t.step ? row : last;
   }
 
   /* ---- one chart ---- */
@@ -160,6 +175,17 @@
       const height = area.h * Math.abs(point.y_top - point.y_bottom);
       if (height > 0)
         pen.fillRect(point.canvasx - width / 2, top, width, height);
+    }
+    pen.restore();
+  }
+
+  function drawSticks({drawingContext: pen, points, plotArea: area, color}) {
+    pen.save();
+    pen.fillStyle = color;
+    for (const point of points) {
+      const height = area.h * (1 - point.y_top);
+      if (point.yval_plus > 0 || height > 0.5)
+        pen.fillRect(point.canvasx - 1, area.y + area.h - height, 2, height);
     }
     pen.restore();
   }
@@ -214,7 +240,7 @@
       const series = {};
       this.lines.forEach((line, i) => {
         series["s" + i] = {axis: line.right && left !== line ? "y2" : "y", color: css("--c" + (i % 6 + 1)),
-          strokePattern: DASHES[i % 6]};
+          strokePattern: DASHES[i % 6], ...(line.rare ? {plotter: drawSticks} : {})};
       });
       const axis = (line, width) => ({axisLabelWidth: width - 4, drawGrid: line === left,
         includeZero: true, independentTicks: true,
@@ -265,7 +291,7 @@
 
     showValue(line, part) {
       const {src, values} = line;
-      const row = this.time.at === null ? -1 : reduce.rowAt(src.time, this.time.at);
+      const row = this.time.at === null ? -1 : rowOf(src, this.time);
       const gone = row < 0 || this.time.at >= src.time[row] + Math.max(1, src.dur[row]);
       if (part === null || row < 0) {
         line.value.textContent = line.range.textContent = "";
@@ -288,19 +314,13 @@
       return this.time.from + part * (this.time.to - this.time.from);
     }
 
-    /* The begin of the row there, of the first run. */
-    snap(ns) {
-      const src = this.lines[0].src, row = reduce.rowAt(src.time, ns);
-      return pagedkv.runs.length > 1 || row < 0 ? Math.round(ns) : src.time[row];
-    }
-
     listen() {
       let begin = null;
       const on = (name, call) => this.plot.addEventListener(name, call);
       on("pointermove", (event) => {
         if (begin !== null)
           this.showSelection(begin, event);
-        this.time.setCursor(this.snap(this.nsAt(event)));
+        this.time.setCursor(Math.round(this.nsAt(event)));
       });
       on("pointerdown", (event) => {
         if (event.button !== 0)
@@ -356,7 +376,7 @@
       else if (event.key === "0" || event.key === "Escape")
         this.time.setZoom(this.time.begin, this.time.end);
       else if (event.key === "Home" || event.key === "End")
-        this.time.setCursor(this.snap(event.key === "Home" ? this.time.from : this.time.to));
+        this.time.setCursor(event.key === "Home" ? this.time.from : this.time.to - 1);
       else
         return false;
       return true;
@@ -366,15 +386,16 @@
     moveCursor(step) {
       const t = this.time, src = this.lines[0].src;
       const pixel = (t.to - t.from) / this.width();
-      let row = reduce.rowAt(src.time, t.at === null ? (t.from + t.to) / 2 : t.at);
+      let row = t.at === null ? reduce.rowAt(src.time, (t.from + t.to) / 2) : rowOf(src, t);
       if (t.at !== null) {
         const next = reduce.rowAt(src.time, src.time[Math.max(0, row)] + step * pixel);
         row = step > 0 ? Math.max(row + 1, next) : Math.min(row - 1, next);
       }
-      const ns = src.time[Math.min(src.rows - 1, Math.max(0, row))];
+      row = Math.min(src.rows - 1, Math.max(0, row));
+      const ns = src.time[row];
       if (ns < t.from || ns > t.to)
         moveBy(t, (ns - (t.from + t.to) / 2) / (t.to - t.from));
-      t.setCursor(ns);
+      t.setCursor(ns, src.step ? src.step[row] : null);
     }
   }
 
@@ -404,9 +425,10 @@
         : clock(t.from, step) + " to " + clock(t.to, step);
     };
     const point = (ns) => {
-      const row = ns === null ? -1 : reduce.rowAt(src.time, ns);
+      const row = ns === null ? -1 : rowOf(src, t);
+      const over = row < 0 || ns >= src.time[row] + Math.max(1, src.dur[row]);
       at.textContent = ns === null ? "" : runs.length > 1 || !src.step ? "at " + duration(ns, 1e6)
-        : row < 0 ? "" : `step ${count(src.step[row])}, from ${duration(src.time[row], 1000)} for ` +
+        : over ? `no step at ${duration(ns, 1000)}` : `step ${count(src.step[row])}, from ${duration(src.time[row], 1000)} for ` +
           duration(src.dur[row]);
     };
     t.onZoom(tell);
@@ -446,8 +468,9 @@
 
   const HINT = "Drag over a stretch to zoom in, double click for the whole run. In a chart the arrow keys " +
     "move the cursor row by row, + and - zoom, shift with an arrow moves on, 0 shows everything. Lines " +
-    "are means; the shade around a line reaches from the smallest to the largest value in each pixel, so no peak is " +
-    "hidden. Figures at the cursor are those of the row itself.";
+    "are means; the shade around a line reaches from the smallest to the largest value in each pixel. ";
+  const WHOLE = "So no peak is hidden, and figures at the cursor are those of the row itself.";
+  const THINNED = "Figures at the cursor are those of the last row that was kept.";
 
   async function draw(body, run, t, runs) {
     const sources = (await Promise.all(runs.map(source))).filter((src) => src !== null && src.rows > 0);
@@ -463,7 +486,8 @@
       body.append(element("p", {class: "hint"}, "A comparison keeps each run in at most 1,000 stretches of " +
         "time, each with its smallest and largest value; pagedkv run -o shows every step of one " +
         "configuration."));
-    body.append(element("p", {class: "hint"}, HINT), tools(t, sources[0], runs));
+    body.append(element("p", {class: "hint"}, HINT + (runs.some((one) => one.head.thinned) ? THINNED : WHOLE)),
+      tools(t, sources[0], runs));
     const charts = [];
     for (const spec of chartsFor(runs)) {
       const lines = await linesOf(spec, sources);

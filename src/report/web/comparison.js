@@ -14,6 +14,7 @@
   const FIGURES = [
     ["completed", "completed", HIGHER, (s) => s.requests.completed],
     ["rejected", "rejected", LOWER, (s) => s.requests.rejected],
+    ["aborted", "aborted", NEITHER, (s) => s.requests.aborted],
     ["unfinished", "unfinished", LOWER, (s) => s.requests.unfinished],
     ["preemptions", "preemptions", LOWER, (s) => s.preemptions],
     ["recomputed_frac", "work done twice", LOWER,
@@ -100,8 +101,10 @@
       body.append(element("p", {class: "absent"}, `Charts show ${runs.length} of ${names.length} ` +
         "configurations: of the first twelve those that came to their end."));
     for (const run of runs)
-      if (run.words.warning)
-        body.append(element("p", {class: "warning"}, `${run.name}: ${run.words.warning}`));
+      for (const text of [run.words.warning, run.words.window && "its figures cover only what is measured, " +
+        `${pagedkv.stretch(run.words.window)}`])
+        if (text)
+          body.append(element("p", {class: "warning"}, `${run.name}: ${text}`));
     body.append(element("h3", {}, "What the first in line waited for, by share of time"),
       element("div", {class: "wide"}, causes(runs)));
   };

@@ -149,7 +149,7 @@ const pagedkv = (() => {
 
   class Time {
     constructor(begin, end) {
-      Object.assign(this, {begin, end, from: begin, to: end, at: null});
+      Object.assign(this, {begin, end, from: begin, to: end, at: null, step: null});
       this.zooms = [];
       this.cursors = [];
     }
@@ -167,11 +167,12 @@ const pagedkv = (() => {
       this.zooms.forEach((call) => call(from, to));
     }
 
-    /* null = nowhere */
-    setCursor(ns) {
-      if (ns === this.at)
+    /* null = nowhere. Of several steps that begin then, `step` is looked at; null = the last of them. */
+    setCursor(ns, step = null) {
+      if (ns === this.at && step === this.step)
         return;
       this.at = ns;
+      this.step = step;
       this.cursors.forEach((call) => call(ns));
     }
   }
@@ -195,18 +196,22 @@ const pagedkv = (() => {
   const count = (n) => groups.format(n);
 
   /* With the unit that fits, and as many digits as `step`, the smallest difference shown, asks for. */
+  const UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+
   function duration(ns, step = 0) {
     const size = Math.abs(ns);
-    const [scale, unit] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"]
-      : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];
-    const value = ns / scale;
-    const digits = step > 0 ? Math.max(0, Math.ceil(Math.log10(scale / step) - 1e-9))
-      : Math.abs(value) >= 100 ? 1 : Math.abs(value) >= 10 ? 2 : 3;
+    const digitsIn = (scale) => step > 0 ? Math.max(0, Math.ceil(Math.log10(scale / step) - 1e-9))
+      : size >= 100 * scale ? 1 : size >= 10 * scale ? 2 : 3;
+    /* 999,999 ns are 1 ms where no more digits are shown. */
+    const fits = ([scale]) => scale === 1e9 || Math.round(size / scale * 10 ** digitsIn(scale)) <
+      1000 * 10 ** digitsIn(scale);
+    const [scale, unit] = UNITS.find(fits), value = ns / scale, digits = digitsIn(scale);
     return value.toLocaleString("en-US", {minimumFractionDigits: scale === 1 ? 0 : Math.min(digits, 9),
       maximumFractionDigits: scale === 1 ? 0 : Math.min(digits, 9)}) + " " + unit;
   }
 
-  const percent = (part) => (100 * part).toFixed(1) + " %";
+  /* What is there is not shown as 0. */
+  const percent = (part) => part > 0 && part < 0.0005 ? "under 0.1 %" : (100 * part).toFixed(1) + " %";
 
   /* ---- the page ---- */
 

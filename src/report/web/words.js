@@ -20,9 +20,11 @@
       head.append(element("p", {class: "question"}, words.question));
     if (runs.length === 1)
       head.append(element("p", {class: "faint"}, `${several(s.requests.arrived, "request")}, ` +
-        `${several(s.steps, "scheduler step")}, ${pagedkv.clock(s.makespan_ns, 1e9)} of virtual time; ` +
+        `${several(s.steps, "scheduler step")}, ${pagedkv.moment(s.makespan_ns)} of virtual time; ` +
         `pagedkv ${s.version}, seed ${s.seed}`));
   }
+
+  pagedkv.stretch = ([from, to]) => pagedkv.moment(from) + " to " + (to ? pagedkv.moment(to) : "the end");
 
   /* ---- the figures that matter ---- */
 
@@ -61,16 +63,18 @@
 
   const CELLS = 240;
 
-  /* For each cause the share of each cell of time that it took, and its longest stretch. */
+  /* For each cause the share of each cell of time that it took, and its longest stretch, in the window. */
   async function causesOverTime(run, t) {
+    const [first, until] = run.words.window || [t.begin, 0], last = until || t.end;
     const steps = await run.columns("steps", ["time_ns", "dur_ns", "limit"]);
     const shares = run.words.limit_names.map(() => new Float64Array(CELLS));
     const longest = run.words.limit_names.map(() => ({from: 0, to: 0}));
     const width = (t.end - t.begin) / CELLS;
     let begin = 0;
     for (let row = 0; row < steps.rows; row++) {
-      const limit = steps.limit[row], end = steps.time_ns[row] + steps.dur_ns[row];
-      for (let at = steps.time_ns[row]; at < end;) {
+      const limit = steps.limit[row], from = Math.max(first, steps.time_ns[row]);
+      const end = Math.min(last, steps.time_ns[row] + steps.dur_ns[row]);
+      for (let at = from; at < end;) {
         const cell = Math.min(CELLS - 1, Math.floor((at - t.begin) / width));
         const to = cell === CELLS - 1 ? end : Math.min(end, Math.max(at + 1, t.begin + (cell + 1) * width));
         shares[limit][cell] += (to - at) / width;
@@ -79,8 +83,9 @@
       if (row > 0 && (steps.limit[row - 1] !== limit ||
                       steps.time_ns[row - 1] + steps.dur_ns[row - 1] < steps.time_ns[row]))
         begin = row;
-      if (end - steps.time_ns[begin] > longest[limit].to - longest[limit].from)
-        longest[limit] = {from: steps.time_ns[begin], to: end};
+      const start = Math.max(first, steps.time_ns[begin]);
+      if (end - start > longest[limit].to - longest[limit].from)
+        longest[limit] = {from: start, to: end};
     }
     return {shares, longest};
   }
@@ -110,7 +115,7 @@
       body.append(element("p", {}, "Nobody waited, but for the step under way."));
       return;
     }
-    const {shares, longest} = run.has("steps") ? await causesOverTime(run, t) : {};
+    const {shares, longest} = run.has("steps") && !run.head.thinned ? await causesOverTime(run, t) : {};
     const grid = element("div", {class: "when"});
     for (const {limit, frac, reason} of causes) {
       const text = element("span", {}, reason);
@@ -118,13 +123,15 @@
         const {from, to} = longest[limit];
         text.append(element("br"), element("button", {type: "button", title: "show this stretch",
           onclick: () => show(t, from, to)}, `longest: ${duration(to - from)} from ` +
-          pagedkv.clock(from, 1e9)));
+          pagedkv.moment(from)));
       }
-      grid.append(text, element("span", {class: "share"}, frac < 0.0005 ? "< 0.1 %" : percent(frac)),
+      grid.append(text, element("span", {class: "share"}, percent(frac)),
         shares ? strip(shares[limit], `when: ${reason}`) : element("span"));
     }
-    body.append(grid, element("p", {class: "hint"}, "Shares are of the whole time; each strip is the run " +
-      "from begin to end, a bar as high as the share of its stretch."));
+    body.append(grid, element("p", {class: "hint"}, (run.words.window ? "Shares are of the window that is measured"
+      : "Shares are of the whole time") + (shares ? "; each strip is the run from begin to end, a bar as high as " +
+      "the share of its stretch." : run.head.thinned ? ". When that was cannot be told from a thinned steps.csv."
+        : ".")));
   }
 
   function show(t, from, to) {
@@ -165,29 +172,32 @@
     if (!run.has("requests"))
       return;
     const q = await run.columns("requests", ["arrival_ns", "admitted_ns", "first_token_ns", "finish_ns",
-      "preemptions", "recomputed_tokens", "max_gap_ns", "prompt_tokens", "output_tokens"]);
-    const ids = await run.texts("requests-id");
-    const wait = q.admitted_ns.map((at, i) => at < 0 ? -1 : at - q.arrival_ns[i]);
+      "preemptions", "recomputed_tokens", "max_gap_ns", "prompt_tokens", "output_tokens", "status"]);
+    const ids = await run.texts("requests-id"), is = (i, status) => run.words.statuses[q.status[i]] === status;
+    /* Of one that was never admitted to its abort, or to the end of the run. */
+    const wait = q.admitted_ns.map((at, i) => (at >= 0 ? at : is(i, "rejected") ? q.arrival_ns[i]
+      : q.finish_ns[i] >= 0 ? q.finish_ns[i] : t.end) - q.arrival_ns[i]);
+    const began = (i) => q.admitted_ns[i] >= 0 ? "" : is(i, "aborted") ? "until its abort" : "never began";
     const hit = q.preemptions.reduce((n, times) => n + (times > 0), 0);
     const median = (keep) => {
-      const all = q.finish_ns.map((end, i) => end >= 0 && keep(i) ? end - q.arrival_ns[i] : -1)
+      const all = q.finish_ns.map((end, i) => is(i, "completed") && keep(i) ? end - q.arrival_ns[i] : -1)
         .filter((ns) => ns >= 0).sort();
       return all.length > 0 ? all[Math.floor((all.length - 1) / 2)] : null;
     };
-    body.append(element("h3", {}, "Which requests paid"));
+    body.append(element("h3", {}, "Which requests paid" + (run.summary.whole ? ", in the whole run" : "")));
     const paid = median((i) => q.preemptions[i] > 0), others = median((i) => q.preemptions[i] === 0);
     body.append(element("p", {}, hit === 0 ? "None was preempted." :
       `${several(hit, "request")} of ${count(q.rows)} (${percent(hit / q.rows)}) ` +
       `${hit === 1 ? "was" : "were"} preempted` + (paid !== null && others !== null ?
-        `, and took ${duration(paid)} from arrival to end in the median, the others ${duration(others)}; ` +
-        "a long request is also more likely to be hit." : ".")));
+        `; those completed took ${duration(paid)} from arrival to end in the median, the others ` +
+        `${duration(others)}; a long request is also more likely to be hit.` : ".")));
     const where = (row) => element("button", {type: "button", onclick: () => show(t, q.arrival_ns[row],
       q.finish_ns[row] >= 0 ? q.finish_ns[row] : t.end)}, "show");
     const side = element("div", {class: "side"}), rows = (by) => worst(by, WORST);
     const preempted = rows(q.preemptions), waited = rows(wait), silent = rows(q.max_gap_ns);
     if (waited.length > 0)
-      side.append(table("Waited longest to begin", ["request", "waited", "prompt", ""], waited.map((row) =>
-        [ids[row], duration(wait[row]), count(q.prompt_tokens[row]), where(row)])));
+      side.append(table("Waited longest to begin", ["request", "waited", "", "prompt", ""], waited.map((row) =>
+        [ids[row], duration(wait[row]), began(row), count(q.prompt_tokens[row]), where(row)])));
     if (preempted.length > 0)
       side.append(table("Preempted most", ["request", "times", "recomputed", ""], preempted.map((row) =>
         [ids[row], count(q.preemptions[row]), several(q.recomputed_tokens[row], "token"), where(row)])));
@@ -203,8 +213,10 @@
     for (const text of [words.warning, words.diagnosis])
       if (text)
         body.append(element("p", {class: "warning"}, text));
-    if (run.summary.whole)
-      body.append(element("p", {}, "The figures cover a window of the run (measure); the charts show all."));
+    if (words.window)
+      body.append(element("p", {"data-window": ""}, `Figures and distributions cover what is measured, ` +
+        `${pagedkv.stretch(words.window)}; the charts, the timeline and which requests paid are ` +
+        "of the whole run."));
     if (words.step_ns > 0)
       body.append(element("p", {class: "hint"}, `Every step takes ${duration(words.step_ns)}, which the ` +
         "scenario chose: read times as numbers of steps."));
