@@ -131,8 +131,12 @@
       this.play.onclick = () => this.togglePlay();
       this.range.oninput = () => { this.pause(); this.go(Number(this.range.value)); };
       this.tick.onchange = () => {
+        const wanted = Number(this.tick.value), frame = this.frames.at(wanted, "step");
         this.pause();
-        this.go(this.frames.at(Number(this.tick.value), "step"));
+        this.go(frame);
+        const found = this.frames.counts.step[frame];
+        if (found !== wanted)
+          this.figures.prepend(`Tick ${count(wanted)} has no frame; the last one before it: `);
       };
       this.speed.onchange = () => { if (this.timer) { this.pause(); this.togglePlay(); } };
       this.choice.onchange = () => this.highlight(this.choice.value === "" ? null : Number(this.choice.value));
@@ -200,7 +204,7 @@
     go(frame) {
       this.show(frame);
       this.leads = true;
-      this.time.setCursor(this.frames.counts.time_ns[frame]);
+      this.time.setCursor(this.frames.counts.time_ns[frame], this.frames.counts.step[frame]);
       this.leads = false;
     }
 
@@ -535,7 +539,8 @@
     order: 60,
     title: "Block map",
     when: (runs) => runs.some(hasMap) || (runs.length > 1 ? false
-      : "States of the pool are kept while a run goes on; this page was made from what it left."),
+      : runs[0].summary.steps === 0 ? "No step ran, so the pool was free throughout."
+        : "States of the pool are kept while a run goes on; this page was made from what it left."),
     draw,
   });
 })();

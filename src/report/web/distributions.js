@@ -8,7 +8,7 @@
 
 (() => {
   const {element, count, duration, percent} = pagedkv;
-  const WIDTH = 560, HEIGHT = 190, LEFT = 50, RIGHT = 14, TOP = 34, BOTTOM = 24, BARS = 72;
+  const WIDTH = 560, HEIGHT = 204, LEFT = 50, RIGHT = 14, TOP = 48, BOTTOM = 24, BARS = 72;
   const DASHES = ["", "7 3", "2 2", "9 3 2 3", "4 4", "12 4"];
   const MARKS = [["p50", 0.5], ["p90", 0.9], ["p99", 0.99]];
 
@@ -128,10 +128,10 @@
     return group;
   }
 
-  /* Names above the picture, on two lines where they would touch. */
+  /* Names above the picture, on several lines where they would touch. */
   function marks(h, scale) {
     const group = svg("g", {});
-    const ends = [-100, -100];    /* of the lower line and the upper one */
+    const ends = [-100, -100, -100];    /* of the lines, from the lowest up */
     const places = new Map();         /* ns -> names; in order, as quantiles rise */
     for (const [name, q] of [...MARKS, ["max", 1]]) {
       const ns = quantile(h, q);
@@ -140,12 +140,14 @@
     for (const [ns, names] of places) {
       const x = scale.x(ns), text = `${names.join(", ")} ${duration(ns)}`;
       const width = 6.4 * text.length, half = width / 2;
-      const at = Math.min(Math.max(x, LEFT + half), WIDTH - RIGHT - half);
-      const lower = at - width / 2 >= ends[0] || ends[0] < ends[1];
-      ends[lower ? 0 : 1] = at + width / 2 + 4;
-      group.append(svg("line", {x1: x, x2: x, y1: lower ? TOP - 5 : TOP - 19, y2: HEIGHT - BOTTOM,
+      const wanted = Math.min(Math.max(x, LEFT + half), WIDTH - RIGHT - half);
+      const free = ends.findIndex((end) => end <= wanted - half);
+      const row = free >= 0 ? free : ends.indexOf(Math.min(...ends));
+      const at = Math.max(wanted, ends[row] + half), up = 14 * row;
+      ends[row] = at + half + 4;
+      group.append(svg("line", {x1: x, x2: x, y1: TOP - 5 - up, y2: HEIGHT - BOTTOM,
         "stroke-dasharray": "2 3", style: "stroke: var(--ink); opacity: .6"}),
-        svg("text", {x: at, y: lower ? TOP - 8 : TOP - 22, "text-anchor": "middle"}, text));
+        svg("text", {x: at, y: TOP - 8 - up, "text-anchor": "middle"}, text));
     }
     return group;
   }
@@ -185,5 +187,6 @@
   }
 
   pagedkv.panel({name: "distributions", order: 40, title: "Distributions",
-    when: (runs) => runs.some((run) => run.has("hist-ttft")), draw});
+    when: (runs) => runs.some((run) => Object.values(run.summary.latency_ms).some((l) => l.count > 0))
+      ? runs.some((run) => run.has("hist-ttft")) : "No request got far enough for a latency.", draw});
 })();

@@ -253,12 +253,23 @@ const pagedkv = (() => {
       await panel.draw(body, runs[0], time, runs);
   }
 
+  /* Runs that lie in one folder are called by what is different. */
+  function shortenNames(runs) {
+    const parts = runs.map((run) => run.name.replace(/\/+$/, "").split("/"));
+    let same = 0;
+    while (parts.every((part) => part.length > same + 1 && part[same] === parts[0][same]))
+      same++;
+    runs.forEach((run, i) => { run.name = parts[i].slice(same).join("/"); });
+  }
+
   const ready = {};
   ready.promise = new Promise((resolve) => { ready.resolve = resolve; });
 
   async function start() {
     try {
       const runs = JSON.parse(island("runs").textContent).map((head) => new Run(head));
+      if (runs.length > 1 && island("compare") === null)
+        shortenNames(runs);
       const time = new Time(...await spanOf(runs));
       Object.assign(api, {runs, time});
       if (runs.length === 1 && runs[0].head.name)

@@ -9,6 +9,7 @@
 
 (() => {
   const {element, count, duration} = pagedkv;
+  const several = (n) => `${count(n)} row${n === 1 ? "" : "s"}`;
   const ROW = 16, HEAD = 22, LEFT = 64, RIGHT = 64;
 
   /* How a phase looks: colour of the page, share of the row's height, pattern drawn over it. */
@@ -193,8 +194,8 @@
       const {from, to} = this.time, all = this.data.requests;
       this.shown = (this.inView ? all.filter((r) => r.begin <= to && r.end >= from) : all.slice())
         .sort(SORTS[this.sort][1]);
-      this.total.textContent = this.shown.length === all.length ? `${count(all.length)} rows`
-        : `${count(this.shown.length)} of ${count(all.length)} rows`;
+      this.total.textContent = this.shown.length === all.length ? several(all.length)
+        : `${count(this.shown.length)} of ${several(all.length)}`;
       this.space.style.height = `${Math.max(0, HEAD + this.shown.length * ROW - this.box.clientHeight)}px`;
       this.draw();
     }
@@ -296,7 +297,9 @@
     drawEnd(request, y) {
       if (request.status !== "rejected" && request.status !== "aborted")
         return;
-      const c = this.context, x = this.xOf(request.end), middle = y + ROW / 2;
+      const c = this.context, middle = y + ROW / 2, at = this.xOf(request.end);
+      const whole = request.end >= this.time.from && request.end <= this.time.to;   /* at an edge, too */
+      const x = whole ? Math.min(Math.max(at, LEFT + 5), this.xOf(this.time.to) - 5) : at;
       c.strokeStyle = css("--bad");
       c.lineWidth = 2;
       c.beginPath();

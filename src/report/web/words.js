@@ -110,6 +110,8 @@
 
   async function drawLimits(body, run, t) {
     const causes = run.words.limits.filter((cause) => cause.frac > 0);
+    if (run.summary.steps === 0)
+      return;
     body.append(element("h3", {}, "What the first in line waited for, and when"));
     if (causes.length === 0) {
       body.append(element("p", {}, "Nobody waited, but for the step under way."));
@@ -169,7 +171,7 @@
   }
 
   async function drawPaid(body, run, t) {
-    if (!run.has("requests"))
+    if (!run.has("requests") || run.summary.steps === 0)
       return;
     const q = await run.columns("requests", ["arrival_ns", "admitted_ns", "first_token_ns", "finish_ns",
       "preemptions", "recomputed_tokens", "max_gap_ns", "prompt_tokens", "output_tokens", "status"]);
@@ -246,7 +248,10 @@
 
   function latencyTable(s) {
     const figures = ["mean", "p50", "p90", "p95", "p99", "max"];
-    const rows = Object.keys(LATENCIES).filter((name) => s.latency_ms[name].count > 0).map((name) =>
+    const told = Object.keys(LATENCIES).filter((name) => s.latency_ms[name].count > 0);
+    if (told.length === 0)
+      return element("p", {class: "absent"}, "No request got far enough for a latency.");
+    const rows = told.map((name) =>
       [LATENCIES[name], count(s.latency_ms[name].count), ...figures.map((f) => ms(s.latency_ms[name][f]))]);
     return element("div", {}, table("Latencies", ["", "count", ...figures], rows),
       element("p", {class: "hint"}, "Means and maxima are exact; percentiles are nearest rank, at most " +
