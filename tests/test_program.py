@@ -469,6 +469,41 @@ class WrongUse(Refused):
                        says=f"unknown option {flag}; it is one of pagedkv {says}")
         self.wrong("diff", "a", "b", "--set", "x", says=r"unknown option --set; .* pagedkv run \(see")
 
+    def test_flags_of_engines(self):
+        """What operators know from vllm serve and its kin, and how it is said here."""
+        for flag, says in (("--tensor-parallel-size", "here it is --tp N "),
+                           ("--tensor_parallel_size=2", "here it is --tp N "),
+                           ("--num-gpu-blocks-override", "here it is --num-gpu-blocks N "),
+                           ("--kv-cache-dtype", "here it is --kv-dtype TYPE "),
+                           ("--no-enable-prefix-caching", "here it is --no-prefix-cache "),
+                           ("--enable-prefix-caching", "here say --set kv.prefix_cache=true; .* on unless"),
+                           ("--context-length", "here it is --max-model-len N "),
+                           ("--scheduling-policy", r"here say --set scheduler.policy=fcfs\|priority "),
+                           ("--request-rate", "--speedup X"),
+                           ("--data-parallel-size", "one engine is simulated"),
+                           ("--gpu-memory-utilization", "--kv-budget.* pagedkv size MODEL --gpu NAME "
+                            "--utilisation X")):
+            with self.subTest(flag):
+                self.wrong("replay", "trace.jsonl", flag, says=f"option {flag.split('=')[0]}; .*{says}")
+        self.wrong("run", "scenario.yaml", "--tensor-parallel-size", "2", says="here say --set kv.tp=N ")
+        self.wrong("size", "llama-3.1-8b", "--gpu-memory-utilization", "0.9",
+                   says="unknown option --gpu-memory-utilization; here it is --utilisation X ")
+        self.wrong("size", "llama-3.1-8b", "--tensor-parallel-size=2", says="here it is --tp N ")
+
+    def test_flags_of_engines_lead_somewhere(self):
+        """What the table names is an option of ours, or a key of a scenario; what it answers is none."""
+        with open(os.path.join(SOURCE_ROOT, "tools", "foreign.c"), encoding="utf-8") as file:
+            rows = re.findall(r'^    \{"([a-z-]+)", (?:NULL|"([a-z-]+)"), (?:NULL|"([^"]+)"), ', file.read(), re.M)
+        self.assertGreater(len(rows), 35)
+        helps = " ".join(self.call(command, "--help").stdout for command in ("replay", "size"))
+        keys = self.call("--man", "scenario").stdout.replace("\\-", "-")
+        for foreign, option, key in rows:
+            with self.subTest(foreign):
+                self.assertEqual(foreign == option, f"--{foreign} " in helps or f"--{foreign}\n" in helps)
+                self.assertRegex(helps, rf"--{option}\b" if option else "--help")
+                for path in re.findall(r"(?:^|--set )[a-z]*\.?([a-z_]+)=", key):
+                    self.assertIn(path, keys)
+
     def test_values(self):
         self.wrong("run", "scenario.yaml", "--quiet=3", says="--quiet takes no value")
         self.wrong("run", "scenario.yaml", "-o", says="-o needs a value")

@@ -82,7 +82,7 @@ class Info(ProgramCase):
                 (("trace", "info", "log.csv", "--to", "native"), "--to and --output are for convert"),
                 (("trace", "convert", "log.csv"), "--to FORMAT is missing"),
                 (("trace", "info", "log.csv"), "log.csv:1: the format is unknown (known: native, "),
-                (("trace", "info", "log.csv", "--columns", "prompt=in"), "output=NAME are required"),
+                (("trace", "info", "log.csv", "--columns", "prompt=in"), ": output=NAME is missing"),
                 (("trace", "convert", "log.csv", *TOLD, "--to", "csv"), "'csv' is no format to write"),
                 (("trace", "info", "log.csv", *TOLD, "--block-size", "9999999"), "--block-size")):
             with self.subTest(args=args):

@@ -199,12 +199,12 @@ static const struct {
     const char *columns, *unit, *words;
     uint64_t line;
 } told_wrong[] = {
-    {"prompt=in", NULL, "prompt=NAME and output=NAME are required", 0},
+    {"prompt=in", NULL, "output=NAME is missing", 0},
     {"prompt=in,output", NULL, "'output' is not of the form ROLE=NAME", 0},
-    {"prompt=in,output=out,colour=c", NULL, "'colour' is unknown or stands there twice", 0},
-    {"prompt=in,prompt=out", NULL, "'prompt' is unknown or stands there twice", 0},
+    {"prompt=in,output=out,colour=c", NULL, "'colour' is unknown (known: arrival,", 0},
+    {"prompt=in,prompt=out", NULL, "'prompt' stands there twice, as 'in' and 'out'", 0},
     {"prompt=in,output=out", "h", "time unit 'h' is unknown", 0},
-    {"prompt=in,output=away", NULL, "column 'away' is missing", 1},
+    {"prompt=in,output=away", NULL, "column 'away' is missing; this file has 'in', 'out'", 1},
 };
 
 START_TEST(columns_told_wrong)

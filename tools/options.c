@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cli.h"
+#include "foreign.h"
 
 #define MAX_OPTIONS 48u
 #define FIRST_VALUE 256    /* of getopt's values: above every letter; 1 is a word, no option */
@@ -85,6 +86,33 @@ static enum cli_exit foreign_option(const struct cli_command *command, const str
                          o->name, owner->name, o->key, o->value != NULL ? o->value : o->arg);
 }
 
+static const struct cli_option *find_named(const struct cli_command *command, const char *name)
+{
+    for (size_t i = 0; name != NULL && i < command->num_options; i++)
+        if (strcmp(command->options[i].name, name) == 0)
+            return &command->options[i];
+    return NULL;
+}
+
+/* A flag of an engine. returns whether the command has something that says the same. */
+static bool foreign_flag(const struct cli_command *command, const char *given)
+{
+    const struct cli_foreign *f = cli_foreign_find(given);
+    const struct cli_option *ours = f != NULL ? find_named(command, f->option) : NULL;
+    int length = (int)strcspn(given, "=");
+    if (ours != NULL)
+        cli_wrong_use(command, "unknown option %.*s; here it is --%s%s%s", length, given, ours->name,
+                      ours->arg != NULL ? " " : "", ours->arg != NULL ? ours->arg : "");
+    else if (f != NULL && f->key != NULL && takes_keys(command))
+        cli_wrong_use(command, "unknown option %.*s; here say --set %s%s%s", length, given, f->key,
+                      f->note != NULL ? "; " : "", f->note != NULL ? f->note : "");
+    else if (f != NULL && f->note != NULL)
+        cli_wrong_use(command, "unknown option %.*s; %s", length, given, f->note);
+    else
+        return false;
+    return true;
+}
+
 static enum cli_exit unknown_option(const struct cli_command *command, const char *given)
 {
     const char *names[MAX_OPTIONS + 1];
@@ -99,6 +127,8 @@ static enum cli_exit unknown_option(const struct cli_command *command, const cha
     if (strncmp(given, "--", 2) != 0)
         return cli_wrong_use(command, "unknown option -%c", optopt);
     const struct cli_command *owner = NULL;
+    if (foreign_flag(command, given))
+        return CLI_WRONG;
     const struct cli_option *elsewhere = find_elsewhere(given, &owner);
     if (elsewhere != NULL)
         return foreign_option(command, owner, elsewhere);

@@ -48,7 +48,8 @@ struct pkv_trace_options {
     const char *format;          /* NULL = find it */
     /* Any CSV: "arrival=ts,prompt=in,output=out", each role with the name of its column; prompt and
      * output are required, without arrival all come at time 0; further roles: id, tenant, session,
-     * priority, max_tokens. NULL = the format tells. */
+     * priority, max_tokens. Times count from the first row if that one lies after 2000, as seconds
+     * since 1970. NULL = the format tells. */
     const char *columns;
     const char *time_unit;       /* of such an arrival: s, ms, us, ns, date; NULL = s */
     uint32_t hash_block_size;    /* tokens a hash id stands for; 0 = as the format has it, or 512 */

@@ -220,6 +220,21 @@ int pkv_parse_decimal_ns(const char *text, size_t length, int64_t unit_ns, int64
     return scale_ns(&d, (uint64_t)unit_ns, out, why);
 }
 
+int pkv_parse_nearest_ns(const char *text, size_t length, int64_t unit_ns, int64_t *out,
+                         bool *rounded, const char **why)
+{
+    struct decimal d;
+    if (pkv_parse_decimal_ns(text, length, unit_ns, out, why) < 0)
+        return -1;
+    split_decimal(text, length, &d);
+    uint64_t tenths = fraction_part(&d, (uint64_t)unit_ns * 10) % 10;
+    *rounded = tenths != 0;
+    if (tenths >= 5 && (*out == INT64_MAX || *out == -INT64_MAX))
+        return refuse(why, "is beyond 9223372036854775807 ns");
+    *out += tenths < 5 ? 0 : d.negative ? -1 : 1;
+    return 0;
+}
+
 int pkv_parse_scaled(const char *text, size_t length, int64_t scale, int64_t *out,
                      const char **why)
 {

@@ -4,6 +4,7 @@
 #ifndef PKV_BASE_UNITS_H
 #define PKV_BASE_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,10 @@ int pkv_parse_double(const char *text, size_t length, double *out, const char **
  * unit_ns is a power of ten. */
 int pkv_parse_decimal_ns(const char *text, size_t length, int64_t unit_ns, int64_t *out,
                          const char **why);
+
+/* The same to the nearest nanosecond, half a one up. rounded: there are digits below one. */
+int pkv_parse_nearest_ns(const char *text, size_t length, int64_t unit_ns, int64_t *out,
+                         bool *rounded, const char **why);
 
 /* A decimal number, no exponent, times `scale` (a power of ten): exact, or refused when its digits go
  * below 1/scale. */

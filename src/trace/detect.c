@@ -101,40 +101,88 @@ static bool is_blis_header(const char *text, size_t length)
     return length >= sizeof key - 1 && memcmp(text, key, sizeof key - 1) == 0;
 }
 
-static void fail_unknown(const struct pkv_trace *t, const char *text, size_t length,
+/* What was found in place of a format's names, and how it is read all the same. */
+static void fail_unknown(const struct pkv_trace *t, const char *text, size_t length, bool rows,
                          struct pkv_err *err)
 {
-    char names[256];
+    char names[160], there[130];
     if (is_blis_header(text, length)) {
         pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "this is the header of a BLIS trace; "
                     "its rows are in the CSV beside it");
         return;
     }
     pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "the format is unknown (known: %s; "
-                "pagedkv formats shows how they look); a CSV with other columns is read by "
-                "--columns arrival=NAME,prompt=NAME,output=NAME", list_names(names, sizeof names));
+                "pagedkv formats shows how they look); %s%s", list_names(names, sizeof names),
+                rows ? "make rows with other names native ones, with timestamp (ms), input_length, "
+                       "output_length: this one has "
+                     : "a CSV with other columns is read by --columns "
+                       "arrival=NAME,prompt=NAME,output=NAME: this one has ",
+                pkv_csv_list(t->csv.fields, t->csv.num_fields, there, sizeof there));
+}
+
+/* The reader that knows most of the names. */
+static const struct pkv_reader *best_reader(bool rows, const struct pkv_field *names, size_t num,
+                                            int *out_rate)
+{
+    const struct pkv_reader *best = NULL;
+    *out_rate = 0;
+    for (size_t i = 0; i < NUM_READERS; i++) {
+        int rate = readers[i]->has_header == rows ? 0 : readers[i]->rate(readers[i], names, num);
+        if (rate > *out_rate) {
+            *out_rate = rate;
+            best = readers[i];
+        }
+    }
+    return best;
+}
+
+/* ctx: the reader, NULL = any of them. */
+static int count_known(const void *ctx, const struct pkv_field *names, size_t num)
+{
+    const struct pkv_reader *reader = ctx;
+    int rate;
+    if (reader)
+        return reader->rate(reader, names, num);
+    best_reader(false, names, num, &rate);
+    return rate;
+}
+
+/* A program that writes all rows as one value. */
+static bool is_array(const char *text, size_t length)
+{
+    while (length > 0 && (*text == ' ' || *text == '\t')) {
+        text++;
+        length--;
+    }
+    return length > 0 && *text == '[';
+}
+
+int pkv_detect_split_head(struct pkv_trace *t, const struct pkv_reader *reader, const char *text,
+                          size_t length, struct pkv_err *err)
+{
+    if (is_object(text, length))
+        return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "this is a row of JSON; format %s "
+                           "is CSV, and its first line names the columns", reader->info.name);
+    return pkv_csv_split_head(&t->csv, pkv_trace_path(t), t->lines.number, text, length, count_known,
+                              reader, err);
 }
 
 const struct pkv_reader *pkv_detect_reader(struct pkv_trace *t, const char *text, size_t length,
                                            struct pkv_err *err)
 {
-    const struct pkv_reader *best = NULL;
-    int best_rate = 0;
     bool rows = is_object(text, length);
-    if ((rows ? split_row(t, text, length, err)
-              : pkv_csv_split(&t->csv, pkv_trace_path(t), t->lines.number, text, length,
-                              err)) < 0)
+    int rate;
+    if (is_array(text, length)) {
+        pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "this file is one JSON array; a trace has "
+                    "one object on each line, as jq -c '.[]' writes them");
         return NULL;
-    for (size_t i = 0; i < NUM_READERS; i++) {
-        if (readers[i]->has_header == rows)
-            continue;
-        int rate = readers[i]->rate(readers[i], t->csv.fields, t->csv.num_fields);
-        if (rate > best_rate) {
-            best_rate = rate;
-            best = readers[i];
-        }
     }
+    if ((rows ? split_row(t, text, length, err)
+              : pkv_csv_split_head(&t->csv, pkv_trace_path(t), t->lines.number, text, length, count_known,
+                                   NULL, err)) < 0)
+        return NULL;
+    const struct pkv_reader *best = best_reader(rows, t->csv.fields, t->csv.num_fields, &rate);
     if (!best)
-        fail_unknown(t, text, length, err);
+        fail_unknown(t, text, length, rows, err);
     return best;
 }

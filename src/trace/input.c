@@ -80,18 +80,33 @@ static int read_head(struct pkv_input *in, struct pkv_err *err)
     return 0;
 }
 
-/* Packings that people use and that are not read are better named than taken for a broken trace. */
-static int refuse_packing(const struct pkv_input *in, struct pkv_err *err)
+/* Text of two bytes a character, as spreadsheets write "Unicode text". */
+static bool is_utf16(const char *head, size_t length)
 {
-    static const struct { const char *magic; size_t length; const char *name; } others[] = {
-        {"BZh", 3, "bzip2"}, {"PK\003\004", 4, "zip"}, {"\004\042\115\030", 4, "lz4"},
-        {"7z\274\257", 4, "7z"},
+    return length >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0 ||
+                           (length >= 4 && !head[0] != !head[1] && !head[0] == !head[2] &&
+                            !head[1] == !head[3]));
+}
+
+/* What people use and what is not read is better named than taken for a broken trace. */
+static int refuse_others(const struct pkv_input *in, struct pkv_err *err)
+{
+    static const struct { const char *magic; size_t length; const char *words; } others[] = {
+        {"BZh", 3, "is packed with bzip2, which is not read; .gz, .zst and .xz are"},
+        {"PK\003\004", 4, "is packed with zip, which is not read; .gz, .zst and .xz are; a workbook "
+         "(.xlsx, .ods) is saved as CSV first"},
+        {"\004\042\115\030", 4, "is packed with lz4, which is not read; .gz, .zst and .xz are"},
+        {"7z\274\257", 4, "is packed with 7z, which is not read; .gz, .zst and .xz are"},
+        {"PAR1", 4, "is Parquet, which is not read; write it as CSV"},
+        {"SQLite", 6, "is a database of SQLite; write its table as CSV"},
     };
+    if (is_utf16(in->head, in->head_length))
+        return pkv_fail_at(err, in->path, 0, 0, "is UTF-16 text; save it as CSV in UTF-8, or: iconv -f "
+                           "UTF-16 -t UTF-8");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (in->head_length >= others[i].length &&
             memcmp(in->head, others[i].magic, others[i].length) == 0)
-            return pkv_fail_at(err, in->path, 0, 0, "is packed with %s, which is not read; .gz, "
-                               ".zst and .xz are", others[i].name);
+            return pkv_fail_at(err, in->path, 0, 0, "%s", others[i].words);
     return 0;
 }
 
@@ -105,7 +120,7 @@ static int find_unpacker(struct pkv_input *in, struct pkv_err *err)
             memcmp(in->head, known[i]->magic, known[i]->magic_length) == 0)
             in->ops = known[i];
     if (!in->ops)
-        return refuse_packing(in, err);
+        return refuse_others(in, err);
     in->state = in->ops->create(in, err);
     return in->state ? 0 : -1;
 }

@@ -57,19 +57,10 @@ struct found {
 static int find_columns(struct pkv_trace *t, struct blis *b, struct pkv_err *err)
 {
     for (size_t c = 0; c < NUM_COLUMNS; c++) {
-        b->index[c] = PKV_CSV_NONE;
-        for (size_t i = 0; i < t->csv.num_fields; i++) {
-            if (!pkv_csv_is(&t->csv.fields[i], words[c]))
-                continue;
-            if (b->index[c] != PKV_CSV_NONE)
-                return pkv_fail_at(err, pkv_trace_path(t), t->lines.number,
-                                   t->csv.fields[i].column,
-                                   "column '%s' stands here a second time", words[c]);
-            b->index[c] = i;
-        }
+        if (pkv_csv_find(t, words[c], &b->index[c], err) < 0)
+            return -1;
         if (c < NUM_REQUIRED && b->index[c] == PKV_CSV_NONE)
-            return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0,
-                               "column '%s' is missing", words[c]);
+            return pkv_csv_missing(t, words[c], false, err);
     }
     return 0;
 }

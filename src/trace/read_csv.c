@@ -8,12 +8,11 @@
  * Sources: Azure LLM inference traces 2023 and 2024 (dates; 2024 may carry an offset from UTC) and
  * BurstGPT (seconds), after the descriptions of the data sets; Vidur's processed traces (seconds,
  * written as binary fractions print; some have no times at all); splitwise-sim's request traces
- * (generate_trace.py: seconds; a batch is always 1). Any other file is read by the names that the
- * options give.
+ * (generate_trace.py: seconds; a batch is always 1). Any other file is read with a layout made of the
+ * names that the options give (read_told.c).
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/units.h"
 #include "trace/date_private.h"
 #include "trace/trace_private.h"
@@ -39,53 +38,59 @@ static int parse_date(const char *text, size_t length, int64_t *out, bool *round
     return pkv_parse_date_ns(text, length, out, why);
 }
 
-#define PARSER(name, unit_ns)                                                                 \
-    static int name(const char *text, size_t length, int64_t *out, bool *rounded,             \
-                    const char **why)                                                         \
-    {                                                                                         \
-        return pkv_csv_parse_time(text, length, unit_ns, out, rounded, why);                  \
-    }
-PARSER(parse_near_s, PKV_NS_PER_S)
-PARSER(parse_near_ms, PKV_NS_PER_MS)
-PARSER(parse_near_us, 1000)
-PARSER(parse_near_ns, 1)
+static int parse_near_s(const char *text, size_t length, int64_t *out, bool *rounded,
+                        const char **why)
+{
+    return pkv_csv_parse_time(text, length, PKV_NS_PER_S, out, rounded, why);
+}
+
+/* A file that has another program's names and times of its own kind. */
+static const char *mend_date(const char *text, size_t length)
+{
+    int64_t ns;
+    const char *ignored;
+    if (pkv_parse_decimal_ns(text, length, 1, &ns, &ignored) < 0)
+        return "";
+    return "; numbers are read with --columns arrival=NAME,prompt=NAME,output=NAME and --time-unit s, ms, "
+           "us or ns";
+}
+
+static const char *mend_seconds(const char *text, size_t length)
+{
+    int64_t ns;
+    const char *ignored;
+    if (pkv_parse_date_ns(text, length, &ns, &ignored) == 0)
+        return "; dates are read with --columns arrival=NAME,prompt=NAME,output=NAME --time-unit date";
+    if (pkv_parse_decimal_ns(text, length, 1, &ns, &ignored) == 0 && ns > 0)
+        return "; other units than s are read with --columns arrival=NAME,prompt=NAME,output=NAME "
+               "--time-unit ms, us or ns";
+    return pkv_csv_mend_number(text, length);
+}
 
 static const struct pkv_csv_layout azure = {
     .columns = {[PKV_CSV_ARRIVAL] = "TIMESTAMP", [PKV_CSV_PROMPT] = "ContextTokens",
                 [PKV_CSV_OUTPUT] = "GeneratedTokens"},
-    .parse_time = parse_date,
+    .parse_time = parse_date, .mend_time = mend_date,
 };
 static const struct pkv_csv_layout burstgpt = {
     .columns = {[PKV_CSV_ARRIVAL] = "Timestamp", [PKV_CSV_PROMPT] = "Request tokens",
                 [PKV_CSV_OUTPUT] = "Response tokens", [PKV_CSV_SESSION] = "Session ID"},
     .optional = BIT(PKV_CSV_SESSION),
-    .parse_time = parse_seconds,
+    .parse_time = parse_seconds, .mend_time = mend_seconds,
 };
 static const struct pkv_csv_layout vidur = {
     .columns = {[PKV_CSV_ARRIVAL] = "arrived_at", [PKV_CSV_PROMPT] = "num_prefill_tokens",
                 [PKV_CSV_OUTPUT] = "num_decode_tokens"},
     .optional = BIT(PKV_CSV_ARRIVAL),
-    .parse_time = parse_near_s,
+    .parse_time = parse_near_s, .mend_time = mend_seconds,
 };
 static const struct pkv_csv_layout splitwise = {
     .columns = {[PKV_CSV_ARRIVAL] = "arrival_timestamp", [PKV_CSV_PROMPT] = "prompt_size",
                 [PKV_CSV_OUTPUT] = "token_size", [PKV_CSV_ID] = "request_id",
                 [PKV_CSV_BATCH] = "batch_size"},
     .optional = BIT(PKV_CSV_ID) | BIT(PKV_CSV_BATCH),
-    .parse_time = parse_near_s,
+    .parse_time = parse_near_s, .mend_time = mend_seconds,
 };
-
-/* Columns that the options name, for one trace. */
-struct told_layout {
-    struct pkv_csv_layout layout;
-    char *text;                  /* owned; the names point into it */
-};
-
-static const struct pkv_csv_layout *layout_of(const struct pkv_trace *t)
-{
-    const struct told_layout *told = t->state;
-    return t->reader->layout ? t->reader->layout : &told->layout;
-}
 
 /* How many of its columns are there. */
 static int rate(const struct pkv_reader *reader, const struct pkv_field *keys, size_t num_keys)
@@ -98,34 +103,27 @@ static int rate(const struct pkv_reader *reader, const struct pkv_field *keys, s
     return found;
 }
 
-static int find_column(struct pkv_trace *t, size_t role, struct pkv_err *err)
+int pkv_csv_begin(struct pkv_trace *t, struct pkv_err *err)
 {
-    const struct pkv_csv_layout *layout = layout_of(t);
-    const char *name = layout->columns[role];
+    const struct pkv_csv_layout *layout = t->layout;
     struct pkv_csv *csv = &t->csv;
-    csv->index[role] = PKV_CSV_NONE;
-    for (size_t i = 0; name && i < csv->num_fields; i++) {
-        if (!pkv_csv_is(&csv->fields[i], name))
-            continue;
-        if (csv->index[role] != PKV_CSV_NONE)
-            return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, csv->fields[i].column,
-                               "column '%s' stands here a second time", name);
-        csv->index[role] = i;
+    csv->num_columns = csv->num_fields;
+    for (size_t role = 0; role < PKV_CSV_ROLE_COUNT; role++) {
+        const char *name = layout->columns[role];
+        csv->index[role] = PKV_CSV_NONE;
+        if (name && pkv_csv_find(t, name, &csv->index[role], err) < 0)
+            return -1;
+        if (name && csv->index[role] == PKV_CSV_NONE && !(layout->optional & BIT(role)))
+            return pkv_csv_missing(t, name, layout->is_told, err);
     }
-    if (name && csv->index[role] == PKV_CSV_NONE && !(layout->optional & BIT(role)))
-        return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, 0, "column '%s' is missing",
-                           name);
+    t->notes.untimed = csv->index[PKV_CSV_ARRIVAL] == PKV_CSV_NONE;
     return 0;
 }
 
 static int begin(struct pkv_trace *t, struct pkv_err *err)
 {
-    t->csv.num_columns = t->csv.num_fields;
-    for (size_t role = 0; role < PKV_CSV_ROLE_COUNT; role++)
-        if (find_column(t, role, err) < 0)
-            return -1;
-    t->notes.untimed = t->csv.index[PKV_CSV_ARRIVAL] == PKV_CSV_NONE;
-    return 0;
+    t->layout = t->reader->layout;
+    return pkv_csv_begin(t, err);
 }
 
 /* The field of a role in the row at hand; NULL = no column has it. */
@@ -136,12 +134,18 @@ static const struct pkv_field *field_of(const struct pkv_trace *t, enum pkv_csv_
 }
 
 static int bad_field(struct pkv_trace *t, enum pkv_csv_role role, const char *why,
-                     struct pkv_err *err)
+                     const char *mend, struct pkv_err *err)
 {
     const struct pkv_field *f = field_of(t, role);
     int shown = f->length > 60 ? 60 : (int)f->length;
-    return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, f->column, "%s '%.*s' %s",
-                       layout_of(t)->columns[role], shown, f->text, why);
+    return pkv_fail_at(err, pkv_trace_path(t), t->lines.number, f->column, "%.100s '%.*s' %s%s",
+                       t->layout->columns[role], shown, f->text, why, mend);
+}
+
+/* A whole number that went through a float and came out as 512.0. More zeros may be thousands. */
+static size_t without_point_zero(const char *text, size_t length)
+{
+    return length > 2 && memcmp(text + length - 2, ".0", 2) == 0 ? length - 2 : length;
 }
 
 static int read_tokens(struct pkv_trace *t, enum pkv_csv_role role, uint64_t *out,
@@ -149,9 +153,13 @@ static int read_tokens(struct pkv_trace *t, enum pkv_csv_role role, uint64_t *ou
 {
     const struct pkv_field *f = field_of(t, role);
     const char *why;
-    if (f && pkv_parse_u64(f->text, f->length, PKV_MAX_LENGTH_TOKENS, out, &why) < 0)
-        return bad_field(t, role, why, err);
-    return 0;
+    if (!f || pkv_parse_u64(f->text, without_point_zero(f->text, f->length), PKV_MAX_LENGTH_TOKENS,
+                            out, &why) == 0)
+        return 0;
+    const char *mend = pkv_csv_mend_number(f->text, f->length);
+    if (f->length == 0 && role == PKV_CSV_OUTPUT)
+        mend = "; a request that gave no token has 0, and is left out";
+    return bad_field(t, role, why, mend, err);
 }
 
 static int read_arrival(struct pkv_trace *t, struct pkv_row *out, struct pkv_err *err)
@@ -161,8 +169,12 @@ static int read_arrival(struct pkv_trace *t, struct pkv_row *out, struct pkv_err
     bool rounded;
     if (!f)
         return 0;
-    if (layout_of(t)->parse_time(f->text, f->length, &out->spec.arrival_ns, &rounded, &why) < 0)
-        return bad_field(t, PKV_CSV_ARRIVAL, why, err);
+    if (t->layout->parse_time(f->text, f->length, &out->spec.arrival_ns, &rounded, &why) < 0)
+        return bad_field(t, PKV_CSV_ARRIVAL, why,
+                         t->layout->mend_time ? t->layout->mend_time(f->text, f->length) : "", err);
+    /* The first row of a log that tells times since 1970. */
+    if (t->layout->is_told && t->last_arrival_ns == INT64_MIN)
+        t->has_dates |= out->spec.arrival_ns >= PKV_CSV_NS_OF_2000;
     t->notes.rows_rounded += rounded ? 1 : 0;
     out->arrival_column = f->column;
     return 0;
@@ -193,16 +205,16 @@ static int read_others(struct pkv_trace *t, struct pkv_request_spec *spec, struc
         return -1;
     if (priority &&
         pkv_parse_i64(priority->text, priority->length, &spec->priority, &why) < 0)
-        return bad_field(t, PKV_CSV_PRIORITY, why, err);
+        return bad_field(t, PKV_CSV_PRIORITY, why, "", err);
     if (batch != 1)
-        return bad_field(t, PKV_CSV_BATCH, "is not 1; a row is one request", err);
+        return bad_field(t, PKV_CSV_BATCH, "is not 1; a row is one request", "", err);
     if (max_tokens > 0)
         spec->max_tokens = (uint32_t)max_tokens;
     return 0;
 }
 
-static int read_row(struct pkv_trace *t, const char *text, size_t length, struct pkv_row *out,
-                    struct pkv_err *err)
+int pkv_csv_read(struct pkv_trace *t, const char *text, size_t length, struct pkv_row *out,
+                 struct pkv_err *err)
 {
     uint64_t prompt = 0, output = 0;
     if (pkv_row_split(t, text, length, err) < 0 || read_arrival(t, out, err) < 0 ||
@@ -212,7 +224,7 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
     if (output == 0)
         return PKV_ROW_NO_OUTPUT;
     if (prompt == 0)
-        return bad_field(t, PKV_CSV_PROMPT, "must be at least 1", err);
+        return bad_field(t, PKV_CSV_PROMPT, "must be at least 1", "", err);
     out->spec.num_output_tokens = out->spec.max_tokens = (uint32_t)output;
     if (read_others(t, &out->spec, err) < 0 ||
         pkv_row_add_own(t, 0, (uint32_t)prompt, err) < 0)
@@ -220,116 +232,30 @@ static int read_row(struct pkv_trace *t, const char *text, size_t length, struct
     return PKV_ROW_GIVEN;
 }
 
-/* --- columns that the options name ----------------------------------------------------------- */
-
-static const char *const role_words[] = {
-#define PKV_NAME(sym, word) [sym] = word,
-    PKV_CSV_ROLES(PKV_NAME)
-#undef PKV_NAME
-};
-
-/* One "role=name", cut out of the text; returns what follows, or NULL with an error. */
-static char *take_told(struct told_layout *told, char *at, struct pkv_err *err)
-{
-    char *comma = strchr(at, ','), *equals = strchr(at, '=');
-    char *next = comma ? comma + 1 : at + strlen(at);
-    if (comma)
-        *comma = '\0';
-    if (!equals || equals > next || !equals[1]) {
-        pkv_fail(err, PKV_ERR_INPUT, "columns: '%s' is not of the form ROLE=NAME", at);
-        return NULL;
-    }
-    *equals = '\0';
-    for (size_t role = 0; role < PKV_CSV_BATCH; role++)
-        if (strcmp(role_words[role], at) == 0 && !told->layout.columns[role]) {
-            told->layout.columns[role] = equals + 1;
-            return next;
-        }
-    pkv_fail(err, PKV_ERR_INPUT, "columns: '%s' is unknown or stands there twice (arrival, prompt, "
-             "output, id, tenant, session, priority, max_tokens)", at);
-    return NULL;
-}
-
-static int set_time_unit(struct pkv_trace *t, struct told_layout *told, struct pkv_err *err)
-{
-    static const struct {
-        const char *word;
-        int (*parse)(const char *text, size_t length, int64_t *out, bool *rounded,
-                     const char **why);
-    } units[] = {{"s", parse_near_s}, {"ms", parse_near_ms}, {"us", parse_near_us},
-                 {"ns", parse_near_ns}, {"date", parse_date}};
-    const char *given = t->options.time_unit ? t->options.time_unit : units[0].word;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(units[i].word, given) == 0) {
-            told->layout.parse_time = units[i].parse;
-            t->has_dates = units[i].parse == parse_date;
-            return 0;
-        }
-    return pkv_fail(err, PKV_ERR_INPUT, "time unit '%s' is unknown (s, ms, us, ns, date)", given);
-}
-
-static int begin_told(struct pkv_trace *t, struct pkv_err *err)
-{
-    struct told_layout *told = t->state = pkv_alloc(1, sizeof *told, err);
-    if (!told || !(told->text = pkv_strdup(t->options.columns, err)) ||
-        set_time_unit(t, told, err) < 0)
-        return -1;
-    for (char *at = told->text; *at;)
-        if (!(at = take_told(told, at, err)))
-            return -1;
-    if (!told->layout.columns[PKV_CSV_PROMPT] || !told->layout.columns[PKV_CSV_OUTPUT])
-        return pkv_fail(err, PKV_ERR_INPUT, "columns: prompt=NAME and output=NAME are required");
-    return begin(t, err);
-}
-
-static void finish_told(void *state)
-{
-    struct told_layout *told = state;
-    if (!told)
-        return;
-    pkv_free(told->text);
-    pkv_free(told);
-}
-
-static int rate_never(const struct pkv_reader *reader, const struct pkv_field *keys,
-                      size_t num_keys)
-{
-    (void)reader;
-    (void)keys;
-    (void)num_keys;
-    return 0;
-}
-
 const struct pkv_reader pkv_reader_azure = {
     .info = {"azure", "CSV with TIMESTAMP, ContextTokens, GeneratedTokens; dates, the first is 0",
              "Azure Public Dataset, LLM inference traces 2023 and 2024",
              "TIMESTAMP,ContextTokens,GeneratedTokens"},
     .has_header = true, .has_dates = true, .layout = &azure,
-    .rate = rate, .begin = begin, .read = read_row,
+    .rate = rate, .begin = begin, .read = pkv_csv_read,
 };
 const struct pkv_reader pkv_reader_burstgpt = {
     .info = {"burstgpt", "CSV with Timestamp (s), Request tokens, Response tokens",
              "BurstGPT data set (HPMLL)", "Timestamp,Model,Request tokens,Response tokens,..."},
     .has_header = true, .layout = &burstgpt,
-    .rate = rate, .begin = begin, .read = read_row,
+    .rate = rate, .begin = begin, .read = pkv_csv_read,
 };
 const struct pkv_reader pkv_reader_vidur = {
     .info = {"vidur", "CSV with arrived_at (s; may be missing), num_prefill_tokens, "
              "num_decode_tokens", "Vidur, data/processed_traces",
              "arrived_at,num_prefill_tokens,num_decode_tokens"},
     .has_header = true, .layout = &vidur,
-    .rate = rate, .begin = begin, .read = read_row,
+    .rate = rate, .begin = begin, .read = pkv_csv_read,
 };
 const struct pkv_reader pkv_reader_splitwise = {
     .info = {"splitwise", "CSV with arrival_timestamp (s), prompt_size, token_size",
              "splitwise-sim, generate_trace.py",
              "request_id,...,arrival_timestamp,...,prompt_size,token_size"},
     .has_header = true, .layout = &splitwise,
-    .rate = rate, .begin = begin, .read = read_row,
-};
-const struct pkv_reader pkv_reader_csv = {
-    .info = {"csv", "any CSV with a header whose columns are named: arrival, prompt, output, ...",
-             "--columns and --time-unit", "any names"},
-    .has_header = true,
-    .rate = rate_never, .begin = begin_told, .read = read_row, .finish = finish_told,
+    .rate = rate, .begin = begin, .read = pkv_csv_read,
 };

@@ -53,8 +53,9 @@ int pkv_row_split(struct pkv_trace *t, const char *text, size_t length, struct p
     if (csv->num_fields != csv->num_columns)
         return pkv_fail_at(err, pkv_trace_path(t), t->lines.number,
                            csv->fields[csv->num_fields - 1].column,
-                           "this row has %zu fields, the header has %zu", csv->num_fields,
-                           csv->num_columns);
+                           "this row has %zu fields, the header has %zu%s", csv->num_fields,
+                           csv->num_columns, csv->num_fields > csv->num_columns && csv->separator == ','
+                           ? "; a value with a comma in it stands in quotes" : "");
     return 0;
 }
 
@@ -161,6 +162,8 @@ static int begin(struct pkv_trace *t, const struct pkv_reader *reader, struct pk
     const char *text;
     size_t length;
     int more = pkv_detect_first_line(t, &text, &length, err);
+    if (more > 0 && length == 5 && memcmp(text, "sep=", 4) == 0)   /* for spreadsheets; not a head */
+        more = pkv_detect_first_line(t, &text, &length, err);
     if (more < 0)
         return -1;
     if (!more)
@@ -177,9 +180,13 @@ static int begin(struct pkv_trace *t, const struct pkv_reader *reader, struct pk
         pkv_lines_put_back(&t->lines, text, length);
         return 0;
     }
-    if (pkv_csv_split(&t->csv, pkv_trace_path(t), t->lines.number, text, length, err) < 0)
+    if (pkv_detect_split_head(t, reader, text, length, err) < 0)
         return -1;
-    return reader->begin(t, err);
+    t->head = text;
+    t->head_length = length;
+    int status = reader->begin(t, err);
+    t->head = NULL;
+    return status;
 }
 
 static struct pkv_trace *open_trace(struct pkv_input *input, const struct pkv_reader *reader,
@@ -275,10 +282,12 @@ const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *t)
     return &t->texts.given;
 }
 
-static bool is_blank(const char *text, size_t length)
+/* A row of a table without a value in it is a blank line, too: programs write them below the last. */
+static bool is_blank(const struct pkv_trace *t, const char *text, size_t length)
 {
+    char separator = t->reader->has_header ? t->csv.separator : ' ';
     for (size_t i = 0; i < length; i++)
-        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r' && text[i] != separator)
             return false;
     return true;
 }
@@ -348,7 +357,7 @@ static int read_row(struct pkv_trace *t, struct pkv_row *row, struct pkv_err *er
     size_t length;
     int more;
     while ((more = pkv_lines_next(&t->lines, &text, &length, err)) > 0) {
-        if (is_blank(text, length)) {
+        if (is_blank(t, text, length)) {
             t->notes.blank_lines++;
             continue;
         }

@@ -49,7 +49,7 @@ struct pkv_reader {
     bool has_followers;          /* rows may follow others of their session */
     bool has_dates;              /* arrivals are dates: the first row's becomes 0 */
     uint32_t hash_block_size;    /* tokens of a hash id; 0 = 512 */
-    const struct pkv_csv_layout *layout;   /* CSV only; NULL = made from the options */
+    const struct pkv_csv_layout *layout;   /* CSV only; NULL = made at the beginning */
     /* How sure this is the format of the first line (0 = not at all). keys: names of the columns or
      * of the fields of the first row. */
     int (*rate)(const struct pkv_reader *reader, const struct pkv_field *keys, size_t num_keys);
@@ -85,6 +85,9 @@ struct pkv_trace {
     struct pkv_request_spec prompts_spec;
     struct pkv_sorted *sorted;   /* owned; under options.sort, once all rows are read */
     struct pkv_csv csv;
+    const struct pkv_csv_layout *layout;   /* of a CSV read by it; borrowed from reader or state */
+    const char *head;            /* [head_length] CSV: the head line, only while the reader begins */
+    size_t head_length;
     void *state;                 /* owned; the reader's own */
     uint64_t num_read;           /* rows read and not left out */
     int64_t last_arrival_ns, base_ns;
@@ -113,6 +116,16 @@ int pkv_slot_set_field(struct pkv_trace *trace, struct pkv_slot *slot,
                        const struct pkv_field *field, struct pkv_err *err);
 /* Split a row of a CSV; another number of fields than the header has is an error. */
 int pkv_row_split(struct pkv_trace *trace, const char *text, size_t length, struct pkv_err *err);
+/* read_csv.c: a CSV by trace->layout, its head split. */
+int pkv_csv_begin(struct pkv_trace *trace, struct pkv_err *err);
+int pkv_csv_read(struct pkv_trace *trace, const char *text, size_t length, struct pkv_row *out,
+                 struct pkv_err *err);
+/* csv_columns.c: where the column of that name stands, PKV_CSV_NONE = nowhere. -1 = twice. */
+int pkv_csv_find(struct pkv_trace *trace, const char *name, size_t *out, struct pkv_err *err);
+/* It is needed and is not there: which is like it, and which there are. is_told as in a layout. */
+int pkv_csv_missing(const struct pkv_trace *trace, const char *name, bool is_told, struct pkv_err *err);
+/* "'a', 'b' and 3 more", as many as fit into size bytes. Returns out. */
+const char *pkv_csv_list(const struct pkv_field *names, size_t num, char *out, size_t size);
 /* Begin a row: no spans, nothing given, max_tokens and times unset. */
 void pkv_row_begin(struct pkv_trace *trace, struct pkv_row *row);
 int pkv_row_add_span(struct pkv_trace *trace, struct pkv_trace_text of, uint32_t first,
