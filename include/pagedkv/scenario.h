@@ -180,7 +180,8 @@ struct pkv_startup_log {
     bool prefix_cache_off, chunked_prefill_off, async_scheduling;
     bool ranks_differ;               /* set by the caller: a rank has less memory than is printed */
 };
-/* path "-" = standard input. errors: PKV_ERR_INPUT when nothing in it says how large the pool is, when
+/* path "-" = standard input. A last line without its end may be cut: a number or word that touches the
+ * end of the file is not taken. errors: PKV_ERR_INPUT when nothing in it says how large the pool is, when
  * more than PKV_LOG_MAX_MEMORIES ranks do, and when a line has more than 64 MiB.
  *   cost  a line at a time: memory of the longest one */
 int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err);

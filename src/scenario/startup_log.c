@@ -278,6 +278,20 @@ static void read_line(struct startup_reader *r, char *line)
     read_sglang(r, line);
 }
 
+/* Whoever writes a log, or cut it, may stop within a number or a word: the last one of a line that does
+ * not end counts only where a sign behind it closes it. */
+static void drop_unfinished(struct pkv_text *text)
+{
+    size_t length = text->length;
+
+    if (length > 1 && text->text[length - 1] == 'x' && isdigit((unsigned char)text->text[length - 2]))
+        return;
+    while (length > 0 && !strchr(" \t\n)]}'\"", text->text[length - 1]))
+        length--;
+    text->text[length] = '\0';
+    text->length = length;
+}
+
 #define MAX_LINE_BYTES (64u << 20)
 
 /* The lines that are whole; what is behind them is moved to the front. */
@@ -292,6 +306,8 @@ static void read_lines(struct startup_reader *r, struct pkv_text *text, bool is_
     }
     text->length -= (size_t)(line - text->text);
     memmove(text->text, line, text->length + 1);
+    if (is_last)
+        drop_unfinished(text);
     if (is_last && text->length > 0)
         read_line(r, text->text);
 }
