@@ -50,6 +50,38 @@ class Cuts(SizeCase):
                                                     "llama-3.1-8b")["scenario"])
 
 
+class Bounds(SizeCase):
+    """A number of a log that nothing can have is told with its line, and no option is blamed."""
+    START = "INFO first\nINFO Initializing a V1 LLM engine (v0.11.0) with config: {}\n"
+
+    def bad(self, setting, says):
+        self.write("log", self.START.format(setting) + PLAIN)
+        self.wrong("llama-3.1-8b", "--log", "log", says=f"^log:2: {says}$")
+
+    def test_settings(self):
+        for key, most in (("tensor_parallel_size", 65536), ("tp_size", 65536),
+                          ("pipeline_parallel_size", 64), ("pp_size", 64),
+                          ("decode_context_parallel_size", 65536), ("block_size", 1 << 20),
+                          ("page_size", 1 << 20), ("num_speculative_tokens", 4096),
+                          ("max_seq_len", 1 << 40), ("context_len", 1 << 40), ("max_num_seqs", 1 << 40),
+                          ("max_running_requests", 1 << 40), ("max_num_batched_tokens", 1 << 40)):
+            for n in (most + 1, 1 << 62, 10 ** 30):
+                self.bad(f"{key}={n}", f"{key}: {n} is above {most}")
+        for key in ("num_spec_tokens", "num_speculative_tokens"):
+            self.bad(f"speculative_config=SpeculativeConfig(method='eagle', {key}=2147483647)",
+                     f"{key}: 2147483647 is above 4096")
+
+    def test_ranks_of_the_model(self):
+        self.bad("tensor_parallel_size=7", "TP 7 does not divide 32 attention heads")
+        self.bad("pipeline_parallel_size=33", "33 pipeline stages for 32 layers; from 1 to 32 are possible")
+        self.bad("tensor_parallel_size=16, decode_context_parallel_size=4", "DCP 4 needs a TP that .*")
+        self.write("log", self.START.format("tensor_parallel_size=7") + PLAIN)
+        self.wrong("llama-3.1-8b", "--tp", "5", "--log", "log", says="^pagedkv: TP 5 does not divide 32 attention heads$")
+
+    def test_option(self):
+        self.wrong("llama-3.1-8b", "--tp", "65537", says="TP 65537 is not within 1 .. 65536$")
+
+
 class Ranks(SizeCase):
     """Rank 0 has 28 layers and 14 GiB, rank 1 has 4 and 4 GiB: 8,192 blocks of 1.75 MiB, 16,384 of 256
     KiB; so the rank with more memory rules, and 2 GiB are stranded on the other."""

@@ -272,7 +272,7 @@ static void read_line(struct startup_reader *r, char *line)
     strip_colours(line);
     if (strstr(line, "LLM engine (v") || strstr(line, "server_args="))
         forget(r->log);
-    startup_read_nested(r->log, line);
+    startup_read_nested(r, line);
     startup_read_settings(r, line);
     read_vllm(r, line);
     read_sglang(r, line);
@@ -367,6 +367,9 @@ int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct p
     if (r.overfull_line > 0)
         return pkv_fail_at(err, path, r.overfull_line, 0, "more than %u ranks print their memory",
                            PKV_LOG_MAX_MEMORIES);
+    if (r.bad_line > 0)
+        return pkv_fail_at(err, path, r.bad_line, 0, "%s: %s is above %llu", r.bad_key, r.bad_number,
+                           (unsigned long long)r.bad_most);
     settle(&r);
     if (out->num_gpu_blocks == 0 && out->tokens == 0 && out->memory_bytes == 0 &&
         out->num_memories == 0)
