@@ -650,6 +650,57 @@ class Configs(SizeCase):
         self.assertEqual(self.size("config.json", "--kv-dtype", "fp8_ds_mla")["position_bytes"],
                          61 * (656 + 132))
 
+    def test_sparse_index_not_said(self):
+        """Both classes have indexers of 128 values; another type with the keys of one has to say."""
+        for kind in ("deepseek_v32", "glm_moe_dsa"):
+            self.config({**LATENT, "model_type": kind})
+            got = self.size("config.json", "--kv-dtype", "fp8_ds_mla")
+            self.assertEqual(got["position_bytes"], 61 * (656 + 132))
+            self.assertIn("index_head_dim is not in the config: taken as its class has it (128)",
+                          got["note"])
+        for kind in ("deepseek_v3", "kimi_k2", "new_latent"):
+            for key in ("index_topk", "index_n_heads"):
+                self.config({**LATENT, "model_type": kind, key: 64})
+                self.wrong("config.json", says=r"^config.json:1:1: index_head_dim is missing: "
+                           f"{key} says that there is an indexer$")
+
+    def test_own_heads_not_said(self):
+        """Half of MiMo's KV heads or Gemma's head sizes are not dropped without a word."""
+        mimo = {"model_type": "mimo_v2_flash", "num_hidden_layers": 4, "num_attention_heads": 64,
+                "num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128, "sliding_window": 128,
+                "swa_num_key_value_heads": 8, "swa_head_dim": 192, "swa_v_head_dim": 128,
+                "hybrid_layer_pattern": [0, 1, 1, 1]}
+        gemma = {**GEMMA_2, "model_type": "gemma4_text", "num_hidden_layers": 6, "global_head_dim": 512,
+                 "sliding_window": 512, "sliding_window_pattern": 6}
+        for whole, keys in ((mimo, ("v_head_dim", "swa_num_key_value_heads")), (gemma, ("global_head_dim",))):
+            self.config(whole)
+            self.size("config.json")
+            for key in keys:
+                self.config(without(whole, key))
+                self.wrong("config.json", says=f"^config.json:1:1: {key} is missing")
+
+    def test_state_dtype(self):
+        """What the state is stored in is a word that is known, or refused at its place."""
+        for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
+            for bad, said in ((["float32"], "a list"), (32, "'32'"), ("float33", "'float33'"),
+                              ("fp8", "'fp8'"), ("my_float32", "'my_float32'"), (True, "'true'"),
+                              ({"a": 1}, "an object")):
+                self.config({key: bad, **QWEN_NEXT})
+                self.wrong("config.json", says=f"^config.json:1:{len(key) + 6}: {key}: {said}")
+            sizes = []
+            for word in ("auto", "bfloat16", "float16", "float32", "torch.float32", None):
+                self.config({**QWEN_NEXT, key: word})
+                sizes.append(self.size("config.json")["state_sequence_bytes"])
+            self.assertEqual(len(set(sizes[:3] + sizes[5:])), 1)
+            self.assertEqual(sizes[3], sizes[4])
+            self.assertGreater(sizes[3], sizes[0])
+
+    def test_weights_of_few_bits(self):
+        """A dtype that no cache takes over is told, as one that is not known."""
+        for word in ("fp8", "int8", "float8_x"):
+            self.config({**LLAMA_70B, "torch_dtype": word})
+            self.assertIn(f"torch_dtype '{word}'", self.size("config.json")["note"])
+
     def test_shared_index(self):
         """GLM-5.2: an indexer in layers 0, 1, 2 and every 4th from 6, 21 of 78, and in the draft layer."""
         full = {0, 1, 2, *range(6, 78, 4)}
@@ -674,7 +725,8 @@ class Configs(SizeCase):
         self.config(without(glm, "index_topk_freq"))
         self.assertEqual(self.size(*packed)["position_bytes"], 78 * 656 + 21 * 132)
         for change, says in ((without(glm, "indexer_types"), "indexer_types is missing: index_topk_freq"),
-                             (without(glm, "index_head_dim"), "index_head_dim is missing"),
+                             ({**without(glm, "index_head_dim"), "model_type": "deepseek_v3"},
+                              "index_head_dim is missing"),
                              ({**glm, "indexer_types": types[1:]}, "indexer_types: 77 items for 78"),
                              ({**glm, "indexer_types": ["some"] * 78}, "indexer_types: 'some'")):
             self.config(change)

@@ -17,6 +17,71 @@ EIGHT = ("--layers", "78", "--latent", "512,64", "--indexer", "128", "--indexer-
 PLAIN = "Available KV cache memory: 1.00 GiB\nGPU KV cache size: 8,192 tokens\n"
 
 
+class Cuts(SizeCase):
+    """A log that is still being written, or was cut: a number at its very end is not whole yet."""
+    V1 = ("INFO Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B', "
+          "speculative_config={'method': 'ngram', 'num_speculative_tokens': 12}, "
+          "dtype=torch.bfloat16, kv_cache_dtype=auto, block_size=16, max_num_batched_tokens=2048, "
+          "max_num_seqs=256\nAvailable KV cache memory: 16.00 GiB\n"
+          "GPU KV cache size: 131,072 tokens\n"
+          "Maximum concurrency for 131,072 tokens per request: 1.00x\n"
+          "INFO max_model_len=131072")
+    V0 = ("INFO Initializing an LLM engine (v0.6.4) with config: max_seq_len=20000, max_num_seqs=256\n"
+          "the rest of the memory reserved for KV Cache is 3.81GiB.\n"
+          "INFO 12-02 08:00:00 # GPU blocks: 1952, # CPU blocks: 2048\n"
+          "INFO Maximum concurrency for 20000 tokens per request: 1.56x\n")
+    SGLANG = ("server_args=ServerArgs(model_path='x', tp_size=1, page_size=16)\n"
+              "KV Cache is allocated. #tokens: 32768, K size: 2.00 GB, V size: 2.00 GB\n"
+              "max_total_num_tokens=32768, max_running_requests=2048, context_len=131072")
+
+    def test_every_byte(self):
+        for log in (self.V1, self.V0, self.SGLANG):
+            self.assertEqual(self.cut(log + "\n", len(log) + 1, "llama-3.1-8b")["verdict"], "agrees")
+            told = [self.cut(log, end, "llama-3.1-8b") for end in range(log.index("\n"), len(log) + 1)]
+            blocks = {got["num_gpu_blocks"] for got in told if got and got["agrees"]}
+            self.assertEqual(len(blocks), 1, blocks)
+
+    def test_no_last_newline(self):
+        """What is closed by a word, a bracket or the x of a concurrency is whole without a newline."""
+        for end in ("max_model_len=8192)", "{'max_model_len': 8192}", "max_model_len=8192 ",
+                    "Maximum concurrency for 8,192 tokens per request: 1.00x"):
+            self.assertIn("max_model_len: 8192\n", self.hold(PLAIN + end, "llama-3.1-8b")["scenario"])
+        self.assertNotIn("max_model_len", self.hold(PLAIN + "max_model_len=8192",
+                                                    "llama-3.1-8b")["scenario"])
+
+
+class Bounds(SizeCase):
+    """A number of a log that nothing can have is told with its line, and no option is blamed."""
+    START = "INFO first\nINFO Initializing a V1 LLM engine (v0.11.0) with config: {}\n"
+
+    def bad(self, setting, says):
+        self.write("log", self.START.format(setting) + PLAIN)
+        self.wrong("llama-3.1-8b", "--log", "log", says=f"^log:2: {says}$")
+
+    def test_settings(self):
+        for key, most in (("tensor_parallel_size", 65536), ("tp_size", 65536),
+                          ("pipeline_parallel_size", 64), ("pp_size", 64),
+                          ("decode_context_parallel_size", 65536), ("block_size", 1 << 20),
+                          ("page_size", 1 << 20), ("num_speculative_tokens", 4096),
+                          ("max_seq_len", 1 << 40), ("context_len", 1 << 40), ("max_num_seqs", 1 << 40),
+                          ("max_running_requests", 1 << 40), ("max_num_batched_tokens", 1 << 40)):
+            for n in (most + 1, 1 << 62, 10 ** 30):
+                self.bad(f"{key}={n}", f"{key}: {n} is above {most}")
+        for key in ("num_spec_tokens", "num_speculative_tokens"):
+            self.bad(f"speculative_config=SpeculativeConfig(method='eagle', {key}=2147483647)",
+                     f"{key}: 2147483647 is above 4096")
+
+    def test_ranks_of_the_model(self):
+        self.bad("tensor_parallel_size=7", "TP 7 does not divide 32 attention heads")
+        self.bad("pipeline_parallel_size=33", "33 pipeline stages for 32 layers; from 1 to 32 are possible")
+        self.bad("tensor_parallel_size=16, decode_context_parallel_size=4", "DCP 4 needs a TP that .*")
+        self.write("log", self.START.format("tensor_parallel_size=7") + PLAIN)
+        self.wrong("llama-3.1-8b", "--tp", "5", "--log", "log", says="^pagedkv: TP 5 does not divide 32 attention heads$")
+
+    def test_option(self):
+        self.wrong("llama-3.1-8b", "--tp", "65537", says="TP 65537 is not within 1 .. 65536$")
+
+
 class Ranks(SizeCase):
     """Rank 0 has 28 layers and 14 GiB, rank 1 has 4 and 4 GiB: 8,192 blocks of 1.75 MiB, 16,384 of 256
     KiB; so the rank with more memory rules, and 2 GiB are stranded on the other."""

@@ -96,8 +96,11 @@ static enum cli_exit hold_log(const struct size_options *o, const char *word)
     if (size_read_model(o, word, &log, &model, &known, &err) < 0 ||
         (known && size_read_config(o, &model, &log, &config, &err) < 0))
         return cli_report(&err);
-    enum cli_exit status = print(pkv_size_log(&log, known ? &model : NULL, known ? &config : NULL,
-                                              &style, o->json, &says, &err), &err);
+    char *text = pkv_size_log(&log, known ? &model : NULL, known ? &config : NULL, &style, o->json,
+                              &says, &err);
+    if (text == NULL && known)
+        size_place_ranks(o, &log, &err);
+    enum cli_exit status = print(text, &err);
     return status == CLI_DONE && says != PKV_LOG_AGREES ? CLI_DIFFERS : status;
 }
 

@@ -222,6 +222,15 @@ static int read_stage_list(const struct size_options *o, struct pkv_kv_config *o
     return 0;
 }
 
+static void put_in_log(const struct size_options *o, uint64_t line, struct pkv_err *err)
+{
+    char text[sizeof err->text];
+    if (line == 0 || err->path[0] != '\0' || err->code != PKV_ERR_INPUT)
+        return;
+    memcpy(text, err->text, sizeof text);
+    pkv_fail_at(err, o->log, line, 0, "%s", text);
+}
+
 static int read_stages(const struct size_options *o, const struct pkv_kv_model *model,
                        const struct pkv_startup_log *log, struct pkv_kv_config *out,
                        struct pkv_err *err)
@@ -238,8 +247,12 @@ static int read_stages(const struct size_options *o, const struct pkv_kv_model *
     if (check_number("--pp", pp, err) < 0)
         return -1;
     out->num_stages = (uint32_t)pp;
-    return pkv_kv_split(sglang ? PKV_KV_SPLIT_SGLANG : PKV_KV_SPLIT_VLLM, model->num_layers,
-                        (uint32_t)pp, out->stage_layers, err);
+    if (pkv_kv_split(sglang ? PKV_KV_SPLIT_SGLANG : PKV_KV_SPLIT_VLLM, model->num_layers,
+                     (uint32_t)pp, out->stage_layers, err) == 0)
+        return 0;
+    if (log != NULL && o->pp == 0)
+        put_in_log(o, log->pp_line, err);
+    return -1;
 }
 
 static uint32_t pick(uint64_t option, uint32_t logged, uint32_t fallback)
@@ -297,6 +310,14 @@ static void set_u32(uint64_t option, uint32_t *out)
 {
     if (option > 0)
         *out = option < UINT32_MAX ? (uint32_t)option : UINT32_MAX;
+}
+
+void size_place_ranks(const struct size_options *o, const struct pkv_startup_log *log,
+                      struct pkv_err *err)
+{
+    if (o->tp > 0)
+        return;
+    put_in_log(o, log->dcp > 1 && o->dcp == 0 ? log->dcp_line : log->tp_line, err);
 }
 
 void size_stand_above(const struct size_options *o, struct pkv_startup_log *log)

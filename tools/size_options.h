@@ -41,6 +41,8 @@ int size_read_pools(const struct size_options *o, const struct pkv_kv_model *mod
                     const struct pkv_kv_config *config, struct size_pools *out,
                     struct pkv_size_budget *out_budget, struct pkv_err *err);
 /* What the options say of the engine, said in its log. */
+/* An error about ranks that the log told of, and no option, is one of the log: its place is there. */
+void size_place_ranks(const struct size_options *o, const struct pkv_startup_log *log, struct pkv_err *err);
 void size_stand_above(const struct size_options *o, struct pkv_startup_log *log);
 /* What says which pool or length is asked for has no place beside a log. */
 int size_check_log(const struct size_options *o, struct pkv_err *err);

@@ -174,14 +174,17 @@ struct pkv_startup_log {
     uint64_t max_model_len, concurrency_len;   /* the latter: of which the concurrency speaks */
     uint32_t concurrency_hundredths;
     uint32_t tp, pp, dcp;
+    uint64_t tp_line, pp_line, dcp_line;   /* where these stand; 0 = nowhere */
     uint64_t max_num_batched_tokens, max_num_seqs;
     uint32_t num_speculative_tokens;
     char draft_method[32];           /* as written, or what its model's name tells */
     bool prefix_cache_off, chunked_prefill_off, async_scheduling;
     bool ranks_differ;               /* set by the caller: a rank has less memory than is printed */
 };
-/* path "-" = standard input. errors: PKV_ERR_INPUT when nothing in it says how large the pool is, when
- * more than PKV_LOG_MAX_MEMORIES ranks do, and when a line has more than 64 MiB.
+/* path "-" = standard input. A last line without its end may be cut: a number or word that touches the
+ * end of the file is not taken. errors: PKV_ERR_INPUT when nothing in it says how large the pool is, when
+ * more than PKV_LOG_MAX_MEMORIES ranks do, when a setting's number is above what any engine has, and
+ * when a line has more than 64 MiB.
  *   cost  a line at a time: memory of the longest one */
 int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct pkv_err *err);
 

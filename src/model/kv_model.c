@@ -157,8 +157,10 @@ static int check_dcp(const struct pkv_kv_type *type, const struct pkv_kv_config 
 int kv_check_tp(const struct pkv_kv_model *model, const struct pkv_kv_config *config,
                 struct pkv_err *err)
 {
-    if (config->tp == 0 || config->dcp == 0 || config->tp > MAX_HEADS)
-        return pkv_fail(err, PKV_ERR_INPUT, "TP and DCP are at least 1");
+    if (config->tp == 0 || config->tp > MAX_HEADS)
+        return pkv_fail(err, PKV_ERR_INPUT, "TP %u is not within 1 .. %u", config->tp, MAX_HEADS);
+    if (config->dcp == 0 || config->dcp > MAX_HEADS)
+        return pkv_fail(err, PKV_ERR_INPUT, "DCP %u is not within 1 .. %u", config->dcp, MAX_HEADS);
     if (config->block_size == 0 || config->block_size > MAX_BLOCK_SIZE)
         return pkv_fail(err, PKV_ERR_INPUT, "a block of %u tokens is not within 1 .. %u",
                         config->block_size, MAX_BLOCK_SIZE);

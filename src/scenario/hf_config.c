@@ -226,6 +226,15 @@ static int check_flags(const struct hf *hf, struct pkv_err *err)
     return 0;
 }
 
+/* Classes whose layers of a role differ from the others by a default of their own: MiMo's sliding
+ * ones in their number, Gemma 4's full ones in their size (its KV heads may well be the same). */
+static bool needs_own_heads(const struct hf *hf, enum hf_role role, size_t field)
+{
+    if (role == HF_SLIDING)
+        return hf->family->rule == HF_MIXED_HEADS && field == 0;
+    return hf->family->last_is_full && field > 0;
+}
+
 /* Full layers may have heads of their own, and so may sliding ones. */
 static int own_heads(const struct hf *hf, enum hf_role role, struct pkv_kv_type *type,
                      struct pkv_err *err)
@@ -240,6 +249,8 @@ static int own_heads(const struct hf *hf, enum hf_role role, struct pkv_kv_type 
     for (size_t i = 0; i < 3; i++) {
         const struct node *node = hf_get(hf, names[i]);
 
+        if (!node && needs_own_heads(hf, role, i))
+            return hf_missing(hf, names[i], "its layers have heads of their own", err);
         if (node && (hf_count(node, 1, MAX_DIM, fields[i], err) < 0 ||
                      (i == 0 && hf_check_evenly(hf, node, *fields[i], err) < 0)))
             return -1;
@@ -303,10 +314,15 @@ static void add_note(struct pkv_kv_model *out, const char *said)
     snprintf(out->note + used, sizeof(out->note) - used, "%s%s", used ? "; " : "", said);
 }
 
-static void note_kv_heads(const struct hf *hf, struct pkv_kv_model *out)
+static void note_heads(const struct hf *hf, struct pkv_kv_model *out)
 {
     char said[96];
 
+    if (hf->assumed_index_dim > 0) {
+        snprintf(said, sizeof(said), "index_head_dim is not in the config: taken as its class has it (%u)",
+                 hf->assumed_index_dim);
+        add_note(out, said);
+    }
     if (!hf->kv_heads_assumed)
         return;
     snprintf(said, sizeof(said), "num_key_value_heads is not in the config: taken as %s (%u)",
@@ -315,13 +331,41 @@ static void note_kv_heads(const struct hf *hf, struct pkv_kv_model *out)
     add_note(out, said);
 }
 
+static bool is_of_weights(enum pkv_kv_dtype dtype)
+{
+    return dtype == PKV_KV_BF16 || dtype == PKV_KV_FP16 || dtype == PKV_KV_FP32;
+}
+
+static const char *shape_of(const struct node *node)
+{
+    return node->kind == NODE_LIST ? "a list" : "an object";
+}
+
+/* What recurrent state is stored in; auto is what its model is. */
+static int read_state_dtype(const struct hf *hf, const char *name, bool *out_fp32,
+                            struct pkv_err *err)
+{
+    const struct node *node = hf_get(hf, name);
+    enum pkv_kv_dtype found = PKV_KV_INT8;
+
+    if (!node || (node->kind == NODE_SCALAR && strcmp(node->text, "auto") == 0))
+        return 0;
+    if (node->kind != NODE_SCALAR)
+        return node_fail(node, err, "%s: %s is none of \"float32\", \"bfloat16\", \"float16\", "
+                         "\"auto\"", name, shape_of(node));
+    if (!node->quoted || !pkv_kv_dtype_find(node->text, &found) || !is_of_weights(found))
+        return node_fail(node, err, "%s: '%.40s' is none of \"float32\", \"bfloat16\", \"float16\", "
+                         "\"auto\"", name, node->text);
+    *out_fp32 |= found == PKV_KV_FP32;
+    return 0;
+}
+
 /* A word for a type that is not known is no error: it may be any of the engine's, and --kv-dtype says
  * which the cache has. */
 static int read_dtypes(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
 {
     static const char *const names[] = { "torch_dtype", "dtype", NULL };
-    static const char *const states[] = { "mamba_ssm_dtype", "mamba_ssm_cache_dtype", NULL };
-    const struct node *dtype = hf_find(hf, names), *state = hf_find(hf, states);
+    const struct node *dtype = hf_find(hf, names);
     enum pkv_kv_dtype found = PKV_KV_BF16;
     char said[96] = "";
 
@@ -331,13 +375,16 @@ static int read_dtypes(const struct hf *hf, struct pkv_kv_model *out, struct pkv
         snprintf(said, sizeof(said), "it says no dtype: taken as bf16");
     else if (!pkv_kv_dtype_find(dtype->text, &found))
         snprintf(said, sizeof(said), "%s '%.30s' is not known: taken as bf16", dtype->key, dtype->text);
+    else if (!is_of_weights(found))
+        snprintf(said, sizeof(said), "%s '%.30s' is no dtype of a cache's own: taken as bf16", dtype->key,
+                 dtype->text);
     else if (found == PKV_KV_FP32)
         snprintf(said, sizeof(said), "fp32 weights: the engine's auto makes them 16 bits, and so the cache");
     out->dtype = found == PKV_KV_FP16 || found == PKV_KV_FP32 ? PKV_KV_FP16 : PKV_KV_BF16;
     if (*said)
         add_note(out, said);
-    out->fp32_state = state && state->kind == NODE_SCALAR && strstr(state->text, "float32");
-    return 0;
+    return read_state_dtype(hf, "mamba_ssm_dtype", &out->fp32_state, err) < 0
+               ? -1 : read_state_dtype(hf, "mamba_ssm_cache_dtype", &out->fp32_state, err);
 }
 
 /* Tokenizers have such a number, like 1e30, where they know no limit. */
@@ -387,7 +434,7 @@ static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_e
 
     if (!hf->is_known)
         note_type(hf, out);
-    note_kv_heads(hf, out);
+    note_heads(hf, out);
     out->num_attention_heads = hf->num_heads;
     if (read_dtypes(hf, out, err) < 0 || read_length(hf, &out->max_model_len, err) < 0)
         return -1;

@@ -1,11 +1,13 @@
 /*
  * hf_heads.c - heads, their sizes and latent vectors, in the many ways in which configs say them.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "scenario/hf_private.h"
 
 #define MAX_DIM (1u << 20)
+#define CLASS_INDEX_DIM 128u
 
 int hf_read_heads(struct hf *hf, struct pkv_err *err)
 {
@@ -119,6 +121,8 @@ int hf_read_head_dim(struct hf *hf, struct pkv_err *err)
         hf->head_dim_k = hf->hidden_size / hf->num_heads;
     }
     hf->head_dim_v = hf->head_dim_k;
+    if (!v && hf->family->rule == HF_MIXED_HEADS)
+        return hf_missing(hf, "v_head_dim", "its values have a size of their own", err);
     return v ? hf_count(v, 1, MAX_DIM, &hf->head_dim_v, err) : 0;
 }
 
@@ -169,17 +173,38 @@ int hf_settle_latent(struct hf *hf, struct pkv_err *err)
     return 0;
 }
 
+/* DeepSeek V3.2 and GLM 5, whose classes have an indexer whether or not the config speaks of it. */
+static bool has_class_indexer(const struct hf *hf)
+{
+    return strcmp(hf->type, "deepseek_v32") == 0 || strcmp(hf->type, "glm_moe_dsa") == 0;
+}
+
+/* The keys of an indexer; 0 = there is none. */
+static int read_index_dim(struct hf *hf, uint32_t *out, struct pkv_err *err)
+{
+    static const char *const speaking[] = { "index_topk", "index_n_heads", NULL };
+    const struct node *dim = hf_get(hf, "index_head_dim"), *other = hf_find(hf, speaking);
+    char why[64];
+
+    if (dim)
+        return hf_count(dim, 1, MAX_DIM, out, err);
+    *out = has_class_indexer(hf) ? CLASS_INDEX_DIM : 0;
+    hf->assumed_index_dim = *out;
+    if (!other || *out > 0)
+        return 0;
+    snprintf(why, sizeof(why), "%s says that there is an indexer", other->key);
+    return hf_missing(hf, "index_head_dim", why, err);
+}
+
 /* A latent cache has neither KV heads nor a head size. */
 int hf_read_latent(struct hf *hf, struct pkv_kv_type *out, struct pkv_err *err)
 {
-    const struct node *index = hf_get(hf, "index_head_dim");
-
     if (!hf->is_latent)
         return 0;
     out->kind = PKV_KV_LATENT;
     if (hf_need_one(hf, "kv_lora_rank", MAX_DIM, &out->latent_dim, err) < 0 ||
         hf_need_one(hf, "qk_rope_head_dim", MAX_DIM, &out->rope_dim, err) < 0 ||
-        (index && hf_count(index, 1, MAX_DIM, &out->index_dim, err) < 0))
+        read_index_dim(hf, &out->index_dim, err) < 0)
         return -1;
     return read_indexers(hf, out->index_dim, err);
 }

@@ -46,6 +46,7 @@ struct hf {
     bool is_latent;                      /* its cache is latent */
     uint32_t num_layers, num_heads, hidden_size;   /* hidden_size 0 = not said */
     uint32_t num_kv_heads, head_dim_k, head_dim_v;
+    uint32_t assumed_index_dim;          /* what its class has where it says none; 0 = it says one */
     bool kv_heads_assumed;               /* neither said nor all that the class knows */
     uint8_t roles[PKV_KV_MAX_LAYERS];    /* [num_layers] */
     uint32_t windows[PKV_KV_MAX_LAYERS]; /* of sliding and chunked layers */

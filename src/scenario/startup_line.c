@@ -77,15 +77,6 @@ void line_set_count(const char *line, const char *key, uint64_t *out)
         line_take_count(&value, out);
 }
 
-void line_set_u32(const char *line, const char *key, uint32_t *out)
-{
-    uint64_t n = *out;
-
-    line_set_count(line, key, &n);
-    if (n <= INT32_MAX)
-        *out = (uint32_t)n;
-}
-
 /* A word, in quotes or not. */
 void line_set_word(const char *line, const char *key, char *out, size_t size)
 {

@@ -272,10 +272,24 @@ static void read_line(struct startup_reader *r, char *line)
     strip_colours(line);
     if (strstr(line, "LLM engine (v") || strstr(line, "server_args="))
         forget(r->log);
-    startup_read_nested(r->log, line);
+    startup_read_nested(r, line);
     startup_read_settings(r, line);
     read_vllm(r, line);
     read_sglang(r, line);
+}
+
+/* Whoever writes a log, or cut it, may stop within a number or a word: the last one of a line that does
+ * not end counts only where a sign behind it closes it. */
+static void drop_unfinished(struct pkv_text *text)
+{
+    size_t length = text->length;
+
+    if (length > 1 && text->text[length - 1] == 'x' && isdigit((unsigned char)text->text[length - 2]))
+        return;
+    while (length > 0 && !strchr(" \t\n)]}'\"", text->text[length - 1]))
+        length--;
+    text->text[length] = '\0';
+    text->length = length;
 }
 
 #define MAX_LINE_BYTES (64u << 20)
@@ -292,6 +306,8 @@ static void read_lines(struct startup_reader *r, struct pkv_text *text, bool is_
     }
     text->length -= (size_t)(line - text->text);
     memmove(text->text, line, text->length + 1);
+    if (is_last)
+        drop_unfinished(text);
     if (is_last && text->length > 0)
         read_line(r, text->text);
 }
@@ -351,6 +367,9 @@ int pkv_startup_log_read(const char *path, struct pkv_startup_log *out, struct p
     if (r.overfull_line > 0)
         return pkv_fail_at(err, path, r.overfull_line, 0, "more than %u ranks print their memory",
                            PKV_LOG_MAX_MEMORIES);
+    if (r.bad_line > 0)
+        return pkv_fail_at(err, path, r.bad_line, 0, "%s: %s is above %llu", r.bad_key, r.bad_number,
+                           (unsigned long long)r.bad_most);
     settle(&r);
     if (out->num_gpu_blocks == 0 && out->tokens == 0 && out->memory_bytes == 0 &&
         out->num_memories == 0)

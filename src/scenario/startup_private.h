@@ -11,6 +11,9 @@ struct startup_reader {
     uint64_t line;
     uint64_t overfull_line;          /* where one rank too many printed its memory; 0 = none */
     bool is_v0, is_v1;               /* as its lines tell */
+    uint64_t bad_line;               /* where a number first was above what any engine has; 0 = nowhere */
+    uint64_t bad_most;
+    char bad_key[40], bad_number[40];   /* its key and its digits, cut to what fits */
     bool has_cache_word;             /* prefix caching was said to be on or off */
 };
 
@@ -25,12 +28,11 @@ void line_phrase_count(const char *line, const char *phrase, uint64_t *out);
  * Those that set *out leave it as it is when there is none. */
 const char *line_setting(const char *line, const char *key);
 void line_set_count(const char *line, const char *key, uint64_t *out);
-void line_set_u32(const char *line, const char *key, uint32_t *out);
 /* A word, in quotes or not; None is none. */
 void line_set_word(const char *line, const char *key, char *out, size_t size);
 
 void startup_read_settings(struct startup_reader *r, const char *line);
 /* Settings in brackets of their own within the line, which are blank in it afterwards. */
-void startup_read_nested(struct pkv_startup_log *log, char *line);
+void startup_read_nested(struct startup_reader *r, char *line);
 
 #endif

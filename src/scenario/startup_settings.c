@@ -4,6 +4,7 @@
  * Of a setting that is printed more than once the last one counts, but of the model the first.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "scenario/startup_private.h"
@@ -22,13 +23,57 @@ static char *end_of_brackets(char *open)
     return open + strlen(open);
 }
 
-/* Of a method that is not named the model's name tells, as it does to the engine. */
-static void read_drafts(struct pkv_startup_log *log, const char *text)
+/* Of numbers, as the engine's ranks, blocks and drafts are bounded where they are sized. */
+#define MAX_RANKS 65536u
+#define MAX_BLOCK_SIZE (1u << 20)
+#define MAX_DRAFTS 4096u
+#define MAX_TOKENS (UINT64_C(1) << 40)
+
+static void keep_bad(struct startup_reader *r, const char *key, const char *digits, uint64_t most)
 {
+    if (r->bad_line > 0)
+        return;
+    r->bad_line = r->line;
+    r->bad_most = most;
+    snprintf(r->bad_key, sizeof(r->bad_key), "%s", key);
+    snprintf(r->bad_number, sizeof(r->bad_number), "%.*s", (int)strspn(digits, "0123456789,"), digits);
+    r->bad_number[strcspn(r->bad_number, ",")] = '\0';
+}
+
+/* The line where it stood; 0 = it is not here. */
+static uint64_t set_number(struct startup_reader *r, const char *line, const char *key, uint64_t most,
+                           uint64_t *out)
+{
+    const char *digits = line_setting(line, key), *end = digits;
+    uint64_t n;
+
+    if (!digits || !isdigit((unsigned char)*digits))
+        return 0;
+    if (!line_take_count(&end, &n) || n > most)
+        keep_bad(r, key, digits, most);
+    else
+        *out = n;
+    return r->line;
+}
+
+static void set_u32(struct startup_reader *r, const char *line, const char *key, uint32_t most,
+                    uint32_t *out, uint64_t *out_line)
+{
+    uint64_t n = *out, at = set_number(r, line, key, most, &n);
+
+    *out = (uint32_t)n;
+    if (at > 0 && out_line)
+        *out_line = at;
+}
+
+/* Of a method that is not named the model's name tells, as it does to the engine. */
+static void read_drafts(struct startup_reader *r, const char *text)
+{
+    struct pkv_startup_log *log = r->log;
     char model[PKV_KV_NAME_SIZE] = "";
 
-    line_set_u32(text, "num_speculative_tokens", &log->num_speculative_tokens);
-    line_set_u32(text, "num_spec_tokens", &log->num_speculative_tokens);
+    set_u32(r, text, "num_speculative_tokens", MAX_DRAFTS, &log->num_speculative_tokens, NULL);
+    set_u32(r, text, "num_spec_tokens", MAX_DRAFTS, &log->num_speculative_tokens, NULL);
     line_set_word(text, "method", log->draft_method, sizeof(log->draft_method));
     line_set_word(text, "model", model, sizeof(model));
     if (log->draft_method[0] || !model[0])
@@ -40,7 +85,7 @@ static void read_drafts(struct pkv_startup_log *log, const char *text)
 
 /* Settings of drafts and of compilation stand in brackets within the line and may be named like those
  * of the engine: they are read apart, and blank in the line afterwards. */
-void startup_read_nested(struct pkv_startup_log *log, char *line)
+void startup_read_nested(struct startup_reader *r, char *line)
 {
     static const char *const names[] = { "speculative_config", "speculative-config", "hf_overrides",
                                          "hf-overrides", "compilation_config",
@@ -62,7 +107,7 @@ void startup_read_nested(struct pkv_startup_log *log, char *line)
             kept = *end;
             *end = '\0';
             if (i < 2)
-                read_drafts(log, at);
+                read_drafts(r, at);
             *end = kept;
             memset(at, ' ', (size_t)(end - at));
         }
@@ -103,19 +148,19 @@ void startup_read_settings(struct startup_reader *r, const char *line)
         log->kv_dtype_line = r->line;
     line_set_word(line, "kv_cache_dtype", log->kv_dtype, sizeof(log->kv_dtype));
     line_set_word(line, "dtype", log->dtype, sizeof(log->dtype));
-    line_set_count(line, "max_seq_len", &log->max_model_len);
-    line_set_count(line, "max_model_len", &log->max_model_len);
-    line_set_count(line, "context_len", &log->max_model_len);
-    line_set_count(line, "max_num_batched_tokens", &log->max_num_batched_tokens);
-    line_set_count(line, "max_num_seqs", &log->max_num_seqs);
-    line_set_count(line, "max_running_requests", &log->max_num_seqs);
-    line_set_u32(line, "tensor_parallel_size", &log->tp);
-    line_set_u32(line, "tp_size", &log->tp);
-    line_set_u32(line, "pipeline_parallel_size", &log->pp);
-    line_set_u32(line, "pp_size", &log->pp);
-    line_set_u32(line, "decode_context_parallel_size", &log->dcp);
-    line_set_u32(line, "num_speculative_tokens", &log->num_speculative_tokens);
-    line_set_u32(line, "block_size", &log->block_size);
-    line_set_u32(line, "page_size", &log->block_size);
+    set_number(r, line, "max_seq_len", MAX_TOKENS, &log->max_model_len);
+    set_number(r, line, "max_model_len", MAX_TOKENS, &log->max_model_len);
+    set_number(r, line, "context_len", MAX_TOKENS, &log->max_model_len);
+    set_number(r, line, "max_num_batched_tokens", MAX_TOKENS, &log->max_num_batched_tokens);
+    set_number(r, line, "max_num_seqs", MAX_TOKENS, &log->max_num_seqs);
+    set_number(r, line, "max_running_requests", MAX_TOKENS, &log->max_num_seqs);
+    set_u32(r, line, "tensor_parallel_size", MAX_RANKS, &log->tp, &log->tp_line);
+    set_u32(r, line, "tp_size", MAX_RANKS, &log->tp, &log->tp_line);
+    set_u32(r, line, "pipeline_parallel_size", PKV_KV_MAX_STAGES, &log->pp, &log->pp_line);
+    set_u32(r, line, "pp_size", PKV_KV_MAX_STAGES, &log->pp, &log->pp_line);
+    set_u32(r, line, "decode_context_parallel_size", MAX_RANKS, &log->dcp, &log->dcp_line);
+    set_u32(r, line, "num_speculative_tokens", MAX_DRAFTS, &log->num_speculative_tokens, NULL);
+    set_u32(r, line, "block_size", MAX_BLOCK_SIZE, &log->block_size, NULL);
+    set_u32(r, line, "page_size", MAX_BLOCK_SIZE, &log->block_size, NULL);
     read_switches(r, line);
 }
