@@ -346,6 +346,10 @@ START_TEST(csv_fields_are_quoted_when_they_have_to_be)
     expect_csv("say \"so\"", "\"say \"\"so\"\"\"");
     expect_csv("two\nlines", "\"two\nlines\"");
     expect_csv("\"", "\"\"\"\"");
+    expect_csv(" a", "\" a\"");      /* readers drop blanks around a field without quotes */
+    expect_csv("a\t", "\"a\t\"");
+    expect_csv("a b", "a b");
+    expect_csv("", "");
 }
 END_TEST
 

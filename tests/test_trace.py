@@ -126,6 +126,14 @@ class Convert(ProgramCase):
             {"timestamp": 12500, "input_length": 30, "output_length": 2, "tenant": "a"}])
         self.assertNotIn("lost", result.stderr)
 
+    def test_a_row_is_a_line(self):
+        self.write("t.jsonl", json.dumps({"timestamp": 0, "input_length": 4, "output_length": 2,
+                                          "tenant": "two\nlines"}) + "\n")
+        result = self.done("trace", "convert", "t.jsonl", "--to", "blis", "-o", "t.csv")
+        self.assertIn("lost in 1 row: line breaks in names, written as blanks\n", result.stderr)
+        back = self.done("trace", "convert", "t.csv", "--to", "native").stdout
+        self.assertEqual(json.loads(back)["tenant"], "two lines")
+
     def test_losses_are_counted(self):
         self.write("log.csv", LOG)
         result = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv")

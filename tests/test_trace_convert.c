@@ -147,6 +147,11 @@ static void add_prompt(struct row *r, enum kind kind, uint32_t block_size)
     add_own(r, 0);
 }
 
+/* What a CSV has to quote, and what it need not. */
+static const char *const hard_names[] = {
+    "t, 0", " a ", "\tx", "b;c", "\"q\"", "'q'", "# x", "é",
+};
+
 static void add_names(struct row *r, enum kind kind, const struct row *former)
 {
     struct pkv_request_spec *s = &r->spec;
@@ -155,7 +160,7 @@ static void add_names(struct row *r, enum kind kind, const struct row *former)
         s->id = (snprintf(out, sizeof r->id, below(2) ? "%" PRIu64 : "r\"%" PRIu64, s->row), out);
     out = r->tenant;
     if (below(2))
-        s->tenant = (snprintf(out, NAME_SIZE, "t, %u", below(3)), out);
+        s->tenant = keep(out, NAME_SIZE, hard_names[below(sizeof hard_names / sizeof *hard_names)]);
     snprintf(r->salt, NAME_SIZE, "%s", below(6) ? "" : "salt");
     snprintf(r->adapter, NAME_SIZE, "%s", below(6) ? "" : "lora");
     if (kind != SESSIONS)

@@ -130,6 +130,7 @@ const struct pkv_trace_texts *pkv_trace_texts(const struct pkv_trace *trace);
     X(PKV_LOSS_MAX_TOKENS, "max_tokens other than the output")                                     \
     X(PKV_LOSS_PRIORITY, "priorities") X(PKV_LOSS_DEADLINE, "deadlines")                           \
     X(PKV_LOSS_ABORT, "aborts") X(PKV_LOSS_SALT, "salts") X(PKV_LOSS_ADAPTER, "adapters")       \
+    X(PKV_LOSS_BREAKS, "line breaks in names, written as blanks")                                  \
     X(PKV_LOSS_SAMPLES, "several answers a row (n, beams); the longest is written")
 
 enum pkv_trace_loss {

@@ -8,6 +8,7 @@
 #include "base/format_private.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,9 +74,20 @@ void pkv_text_i64(struct pkv_text *t, int64_t n)
         advance(t, pkv_put_i64(at, n));
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Readers drop blanks around a field without quotes. */
+static bool needs_quotes(const char *text)
+{
+    return strpbrk(text, ",\"\r\n") || is_blank(*text) || (*text && is_blank(text[strlen(text) - 1]));
+}
+
 void pkv_text_csv(struct pkv_text *t, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
+    if (!needs_quotes(text)) {
         pkv_text_add(t, text);
         return;
     }

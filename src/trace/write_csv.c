@@ -14,6 +14,22 @@
 #define BIT(loss) PKV_LOSS_BIT(loss)
 #define NS_PER_US INT64_C(1000)
 
+/* A row is a line: line breaks in a name become blanks. */
+static void add_name(struct pkv_trace_writer *w, const char *name)
+{
+    struct pkv_text flat = {0};
+    if (!strpbrk(name, "\r\n")) {
+        pkv_text_csv(&w->text, name);
+        return;
+    }
+    pkv_write_lose(w, PKV_LOSS_BREAKS);
+    for (; *name; name++)
+        pkv_text_bytes(&flat, *name == '\r' || *name == '\n' ? " " : name, 1);
+    pkv_text_csv(&w->text, flat.text ? flat.text : "");
+    w->text.failed |= flat.failed;
+    pkv_text_free(&flat);
+}
+
 static void begin_azure(struct pkv_trace_writer *w)
 {
     pkv_text_add(&w->text, "TIMESTAMP,ContextTokens,GeneratedTokens\n");
@@ -100,7 +116,7 @@ static int row_splitwise(struct pkv_trace_writer *w, const struct pkv_request_sp
     (void)texts;
     (void)err;
     pkv_write_id(w, spec, number, &id);
-    pkv_text_csv(&w->text, id);
+    add_name(w, id);
     pkv_text_add(&w->text, ",2,0,");
     add_seconds(&w->text, spec->arrival_ns);
     pkv_text_fmt(&w->text, ",1,%" PRIu32 ",%" PRIu32 "\n", spec->num_prompt_tokens,
@@ -162,9 +178,9 @@ static void add_blis_names(struct pkv_trace_writer *w, const struct pkv_request_
     if (spec->session ? spec->turn == 0 : spec->turn != 0)
         pkv_write_lose(w, PKV_LOSS_TURN);
     pkv_text_fmt(&w->text, "%" PRIu64 ",,", is_number ? number : spec->row);
-    pkv_text_csv(&w->text, spec->tenant ? spec->tenant : "");
+    add_name(w, spec->tenant ? spec->tenant : "");
     pkv_text_fmt(&w->text, ",,%" PRId64 ",", spec->priority < 0 ? 0 : spec->priority);
-    pkv_text_csv(&w->text, spec->session ? spec->session : "");
+    add_name(w, spec->session ? spec->session : "");
     pkv_text_fmt(&w->text, ",%" PRIu32 ",", spec->turn ? spec->turn - 1 : 0);
 }
 
@@ -175,12 +191,12 @@ static int row_blis(struct pkv_trace_writer *w, const struct pkv_request_spec *s
     const char *group = prefix_of(spec, texts, w, &prefix);
     (void)err;
     add_blis_names(w, spec);
-    pkv_text_csv(&w->text, group ? group : "");
+    add_name(w, group ? group : "");
     pkv_text_fmt(&w->text, ",%" PRIu32 ",true,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",0,0,0,0,,",
                  prefix, spec->num_prompt_tokens - prefix, spec->num_output_tokens,
                  spec->num_prompt_tokens - prefix);
     add_blis_times(w, spec, spec->arrival_ns / NS_PER_US);
-    pkv_text_csv(&w->text, texts->adapter ? texts->adapter : "");
+    add_name(w, texts->adapter ? texts->adapter : "");
     pkv_text_add(&w->text, "\n");
     return 0;
 }
