@@ -71,10 +71,11 @@ struct pkv_html_run {
 int pkv_html_write(struct pkv_html *html, const struct pkv_html_run *run, struct pkv_err *err);
 
 /* The page of former runs, from the directories that they left; several are laid over each other. A
- * report.html of the same run is taken over; without one requests.csv, summary.json, scenario.yaml and, where
- * it is there, steps.csv are read. Written to out_dir/report.html.
- *   errors  PKV_ERR_INPUT with the place: a file that is missing, damaged, or of another run than the others;
- *           PKV_ERR_IO, PKV_ERR_MEMORY */
+ * whole report.html of the same run is taken over; without one requests.csv, summary.json,
+ * scenario.yaml and, where it is there, steps.csv are read. Written to out_dir/report.html, which of
+ * several runs is no page of theirs.
+ *   errors  PKV_ERR_INPUT with the place: a file that is missing, damaged, or of another run than the
+ *           others; PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_html_from_dirs(const char *const *dirs, size_t num, const char *out_dir, struct pkv_err *err);
 /* The state of a cache that a former run left in DIR/cache.csv, for pkv_engine_config.warm. Free with
  * pkv_cache_state_free().
