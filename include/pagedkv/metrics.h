@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A type that C++ has only as an extension, too. */
 __extension__ typedef __int128 pkv_i128;
@@ -199,6 +200,7 @@ struct pkv_sink pkv_engine_log_sink(struct pkv_engine_log *log);
 int pkv_engine_log_stuck(struct pkv_engine_log *log, uint64_t step, size_t num_waiting,
                          size_t num_running, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

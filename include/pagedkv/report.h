@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct pkv_report_style {
     unsigned width;       /* columns; at least 40 */
@@ -420,6 +421,7 @@ int pkv_perfetto_finish(struct pkv_perfetto *perfetto, struct pkv_err *err);
 /* Unless finished, nothing is left of the file. */
 void pkv_perfetto_destroy(struct pkv_perfetto *perfetto);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
