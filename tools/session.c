@@ -47,6 +47,35 @@ static bool should_stop(void *ctx)
     return cli_interrupted() || s->stepping.has_stopped;
 }
 
+/* One file beside those of -o: it takes the place of nothing that is read or written as well. */
+static int spare_for(const struct session *s, const char *flag, const char *path, struct pkv_err *err)
+{
+    const char *warm = s->scenario->warm;
+    if (path == NULL)
+        return 0;
+    if (!s->options->quiet && pkv_out_same("-", path))
+        return pkv_fail(err, PKV_ERR_INPUT, "%s %s writes to standard output, where the summary goes: add "
+                        "--quiet", flag, path);
+    if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
+        cli_outdir_spare(&s->dir, s->files, path, flag, err) < 0)
+        return -1;
+    return warm != NULL ? cli_outdir_spare_former(warm, path, flag, err) : 0;
+}
+
+/* Once the directory is there: until then its names cannot be told from others. */
+static int spare_outputs(const struct session *s, struct pkv_err *err)
+{
+    const struct cli_session_options *o = s->options;
+    if (!o->quiet && cli_outdir_spare(&s->dir, s->files, "-", "standard output", err) < 0)
+        return -1;
+    if (spare_for(s, "--openmetrics", o->openmetrics, err) < 0 ||
+        spare_for(s, "--perfetto", o->perfetto, err) < 0)
+        return -1;
+    if (o->perfetto != NULL && o->openmetrics != NULL && pkv_out_same(o->perfetto, o->openmetrics))
+        return pkv_fail(err, PKV_ERR_INPUT, "--perfetto and --openmetrics name the same file");
+    return 0;
+}
+
 static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
@@ -56,7 +85,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         pkv_scenario_check_paths(s->scenario, err) < 0)
         return -1;
     if (pkv_sim_spare(s->scenario, s->path, o->dir, s->files, err) < 0 ||
-        cli_outdir_make(&s->dir, o->dir, err) < 0)
+        cli_outdir_make(&s->dir, o->dir, err) < 0 || spare_outputs(s, err) < 0)
         return -1;
     struct pkv_metrics_config config = pkv_sim_metrics_config(s->scenario);
     config.dir = s->dir.path;
@@ -71,7 +100,6 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     return s->html != NULL ? 0 : -1;
 }
 
-/* Its file is neither one that the run reads nor one of those in -o. */
 static int open_openmetrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
@@ -82,23 +110,15 @@ static int open_openmetrics(struct session *s, struct pkv_err *err)
     };
     if (o->openmetrics == NULL)
         return 0;
-    if (pkv_scenario_spare(s->scenario, s->path, NULL, o->openmetrics, err) < 0 ||
-        cli_outdir_spare(&s->dir, s->files, o->openmetrics, "--openmetrics", err) < 0)
-        return -1;
     s->openmetrics = pkv_openmetrics_create(&config, err);
     return s->openmetrics != NULL ? 0 : -1;
 }
 
-/* Neither an input nor another file of the run may be written over. */
 static int open_perfetto(struct session *s, struct pkv_err *err)
 {
-    const char *path = s->options->perfetto;
-    if (path == NULL)
+    if (s->options->perfetto == NULL)
         return 0;
-    if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
-        cli_outdir_spare(&s->dir, s->files, path, "--perfetto", err) < 0)
-        return -1;
-    s->perfetto = pkv_perfetto_create(path, err);
+    s->perfetto = pkv_perfetto_create(s->options->perfetto, err);
     return s->perfetto != NULL ? 0 : -1;
 }
 
@@ -376,14 +396,6 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
     }
     if (o->scrape_ns != 0 && o->openmetrics == NULL) {
         cli_wrong_use(command, "--scrape-interval is about a file that no --openmetrics FILE names");
-        return false;
-    }
-    if (o->perfetto != NULL && o->openmetrics != NULL && strcmp(o->perfetto, o->openmetrics) == 0) {
-        cli_wrong_use(command, "--perfetto and --openmetrics name the same file");
-        return false;
-    }
-    if (o->perfetto != NULL && strcmp(o->perfetto, "-") == 0 && !o->quiet) {
-        cli_wrong_use(command, "--perfetto - writes to standard output, where the summary goes: add --quiet");
         return false;
     }
     const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"

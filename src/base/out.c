@@ -105,15 +105,15 @@ static int take_partial(const struct pkv_out *out)
 
 static int make_partial(struct pkv_out *out, struct pkv_err *err)
 {
-    size_t size = strlen(out->path) + sizeof ".1000.partial";
+    size_t size = strlen(out->path) + sizeof ".1000" PKV_OUT_PARTIAL;
     out->partial = pkv_alloc(size, 1, err);
     if (!out->partial)
         return -1;
     for (unsigned n = 1; n <= MAX_WRITERS && out->fd < 0; n++) {
         if (n == 1)
-            snprintf(out->partial, size, "%s.partial", out->path);
+            snprintf(out->partial, size, "%s" PKV_OUT_PARTIAL, out->path);
         else
-            snprintf(out->partial, size, "%s.%u.partial", out->path, n);
+            snprintf(out->partial, size, "%s.%u" PKV_OUT_PARTIAL, out->path, n);
         out->fd = take_partial(out);
         if (out->fd < 0 && errno != EEXIST)
             break;
@@ -130,6 +130,19 @@ static int make_partial(struct pkv_out *out, struct pkv_err *err)
     return -1;
 }
 
+/* What the shell opened under a name of the system's is written to where it stands; an ordinary file too,
+ * as that name is nobody's to replace. */
+static int take_descriptor(struct pkv_out *out, struct pkv_err *err)
+{
+    int fd = pkv_out_descriptor(out->path), flags = fcntl(fd, F_GETFL);
+    bool is_for_reading = flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+    out->fd = flags >= 0 && !is_for_reading ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (out->fd >= 0)
+        return 0;
+    return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written",
+                          is_for_reading ? EBADF : errno);
+}
+
 /* Decide where the bytes go, and open that. */
 static int open_target(struct pkv_out *out, struct pkv_err *err)
 {
@@ -138,6 +151,8 @@ static int open_target(struct pkv_out *out, struct pkv_err *err)
         out->fd = STDOUT_FILENO;
         return 0;
     }
+    if (pkv_out_descriptor(out->path) >= 0)
+        return take_descriptor(out, err);
     int exists = stat(out->path, &there) == 0;
     if (exists && S_ISDIR(there.st_mode))
         return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", EISDIR);
@@ -161,36 +176,6 @@ struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *
         return NULL;
     }
     return out;
-}
-
-static bool find_file(const char *path, int standard_fd, struct stat *out)
-{
-    int status = strcmp(path, "-") == 0 ? fstat(standard_fd, out) : stat(path, out);
-    return status == 0 && S_ISREG(out->st_mode);
-}
-
-static bool is_file(const char *path, const struct stat *other)
-{
-    struct stat there;
-    return find_file(path, STDOUT_FILENO, &there) && there.st_dev == other->st_dev &&
-           there.st_ino == other->st_ino;
-}
-
-int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err)
-{
-    struct stat read;
-    if (!input || !find_file(input, STDIN_FILENO, &read))
-        return 0;
-    char *path = dir ? join(dir, "/", name, err) : join("", "", name, err);
-    char *partial = path ? join(path, "", ".partial", err) : NULL;
-    bool is_printed = strcmp(name, "-") == 0;
-    int status = partial ? 0 : -1;
-    if (partial && (is_file(path, &read) || (!is_printed && is_file(partial, &read))))
-        status = pkv_fail_at(err, path, 0, 0, "this would write over the input (%s); name another "
-                             "file", input);
-    pkv_free(partial);
-    pkv_free(path);
-    return status;
 }
 
 static void write_all(struct pkv_out *out, const char *bytes, size_t length)
