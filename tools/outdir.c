@@ -139,6 +139,13 @@ int cli_outdir_spare_former(const char *dir, const char *path, const char *flag,
                     "name another file", flag, path, dir);
 }
 
+void cli_outdir_list(const struct cli_outdir *dir, unsigned files, struct pkv_text *list)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if ((files & known[i].bit) != 0)
+            pkv_text_fmt(list, "%s%s/%s", list->length > 0 ? ", " : "", dir->path, known[i].name);
+}
+
 void cli_outdir_free(struct cli_outdir *dir)
 {
     pkv_free(dir->path);

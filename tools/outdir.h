@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "base/out.h"
 #include "pagedkv/err.h"
 
 struct cli_outdir {
@@ -26,6 +27,8 @@ int cli_outdir_spare(const struct cli_outdir *dir, unsigned files, const char *p
                      struct pkv_err *err);
 /* The same for the directory of a former run that is read: is path none of the files that a run leaves? */
 int cli_outdir_spare_former(const char *dir, const char *path, const char *flag, struct pkv_err *err);
+/* Add those of `files` to a list, with the directory, parted by commas. */
+void cli_outdir_list(const struct cli_outdir *dir, unsigned files, struct pkv_text *list);
 void cli_outdir_free(struct cli_outdir *dir);
 
 #endif

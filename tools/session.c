@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "interrupt.h"
 #include "live.h"
@@ -32,6 +33,8 @@ struct session {
     struct pkv_perfetto *perfetto;               /* NULL = none */
     struct pkv_cache_state warm;                 /* until the engine has it */
     struct pkv_engine *engine;
+    bool has_html, has_openmetrics;              /* they have their names, whole */
+    bool perfetto_failed;                        /* it is cut, or not there */
     struct cli_progress progress;
     struct cli_live live;
     struct cli_stepping stepping;
@@ -226,12 +229,16 @@ static int keep(struct session *s, struct pkv_err *err)
         figures.outcome = PKV_OUTCOME_INTERRUPTED;
     int status = pkv_metrics_finish(s->metrics, &figures, &info, err);
     s->kept = status == 0 || pkv_metrics_has_kept(s->metrics);
-    if (s->openmetrics != NULL &&
-        pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) < 0)
+    s->has_openmetrics = s->openmetrics != NULL &&
+        pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) == 0;
+    if (s->openmetrics != NULL && !s->has_openmetrics)
         status = -1;
-    if (s->kept && keep_html(s, &info, status < 0 ? NULL : err) < 0)
+    s->has_html = s->kept && keep_html(s, &info, status < 0 ? NULL : err) == 0;
+    if (s->html != NULL && !s->has_html)
         status = -1;
-    if (s->perfetto != NULL && pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0)
+    s->perfetto_failed = s->perfetto != NULL &&
+        pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0;
+    if (s->perfetto_failed)
         status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
         cli_outdir_say_older(&s->dir, s->files);
@@ -290,14 +297,39 @@ static void close_session(struct session *s)
     pkv_scenario_destroy(s->scenario);
 }
 
+static void add_name(struct pkv_text *list, const char *name, bool wanted)
+{
+    if (wanted)
+        pkv_text_fmt(list, "%s%s", list->length > 0 ? ", " : "", name);
+}
+
+/* A file by its name; not standard output, nor a device. */
+static bool is_named(const char *path)
+{
+    struct stat there;
+    return path != NULL && pkv_out_descriptor(path) < 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+/* Where there is something: the directory, and the files beside it. */
+static void list_kept(const struct session *s, struct pkv_text *list)
+{
+    const struct cli_session_options *o = s->options;
+    add_name(list, o->dir, s->kept && o->dir != NULL);
+    add_name(list, o->openmetrics, s->has_openmetrics && is_named(o->openmetrics));
+    add_name(list, o->perfetto,
+             s->perfetto != NULL && pkv_perfetto_has_kept(s->perfetto) && is_named(o->perfetto));
+}
+
 static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
-    const char *place = s->options->dir != NULL ? s->options->dir : s->options->perfetto;
-    bool has_files = s->kept && place != NULL;
+    struct pkv_text places = {0};
+    list_kept(s, &places);
+    bool has_files = places.length > 0 && !places.failed;
     cli_complain("interrupted after %llu step%s%s%s", (unsigned long long)f->num_steps,
                  f->num_steps == 1 ? "" : "s", has_files ? "; what was done until then is kept in " : "",
-                 has_files ? place : "");
+                 has_files ? places.text : "");
+    pkv_text_free(&places);
     return CLI_UNFINISHED;
 }
 
@@ -328,27 +360,47 @@ static enum cli_exit say_outcome(const struct session *s)
     return CLI_UNFINISHED;
 }
 
-/* What became of the files after an error. */
-static void say_kept(const struct session *s, bool is_whole)
+static void say_list(const char *what, struct pkv_text *list)
 {
-    if (s->options->dir == NULL)
-        return;
-    if (!s->kept)
-        cli_complain("nothing could be kept in %s", s->options->dir);
-    else
-        cli_complain("what was done until then is kept in %s%s", s->options->dir,
-                     is_whole ? "" : "; its logs end with the last row that could be written");
+    if (list->length > 0 && !list->failed)
+        cli_complain("%s%s", what, list->text);
+    pkv_text_free(list);
+}
+
+/* What became of each output after an error. Where the directory has nothing, no file of it is named. */
+static void say_kept(const struct session *s)
+{
+    const struct cli_session_options *o = s->options;
+    struct pkv_text kept = {0}, cut = {0}, missing = {0};
+    bool has_perfetto = s->perfetto != NULL && pkv_perfetto_has_kept(s->perfetto);
+    list_kept(s, &kept);
+    if (s->kept) {
+        unsigned page = s->html != NULL && !s->has_html ? PKV_FILE_REPORT : 0u;
+        cli_outdir_list(&s->dir, pkv_metrics_cut(s->metrics), &cut);
+        cli_outdir_list(&s->dir, pkv_metrics_missing(s->metrics) | page, &missing);
+    }
+    add_name(&missing, o->openmetrics, s->openmetrics != NULL && !s->has_openmetrics);
+    add_name(&cut, o->perfetto, has_perfetto && s->perfetto_failed);
+    add_name(&missing, o->perfetto, s->perfetto != NULL && !has_perfetto);
+    if (o->dir != NULL && !s->kept)
+        cli_complain("nothing could be kept in %s", o->dir);
+    say_list("what was done until then is kept in ", &kept);
+    say_list("cut behind the last row that could be written: ", &cut);
+    say_list("not written: ", &missing);
 }
 
 /* The run ended with an error. */
 static enum cli_exit fail(struct session *s, const struct pkv_err *err)
 {
     struct pkv_err again = {0};
-    if (err->code == PKV_ERR_INPUT && was_cut_short(s))
-        return keep(s, &again) < 0 ? cli_report(&again) : say_interrupted(s);
-    enum cli_exit status = cli_report(err);
+    bool is_cut_short = err->code == PKV_ERR_INPUT && was_cut_short(s);
+    if (is_cut_short && keep(s, &again) == 0)
+        return say_interrupted(s);
+    enum cli_exit status = cli_report(is_cut_short ? &again : err);
     if (err->code != PKV_ERR_INPUT)
-        say_kept(s, keep(s, &again) == 0);
+        keep(s, &again);
+    if (err->code != PKV_ERR_INPUT || is_cut_short)
+        say_kept(s);
     return status;
 }
 
@@ -364,7 +416,7 @@ static enum cli_exit go(struct session *s)
         return fail(s, &err);
     if (keep(s, &err) < 0) {
         enum cli_exit status = cli_report(&err);
-        say_kept(s, false);
+        say_kept(s);
         return status;
     }
     if (!s->options->quiet)

@@ -416,8 +416,11 @@ struct pkv_perfetto;
 struct pkv_perfetto *pkv_perfetto_create(const char *path, struct pkv_err *err);
 struct pkv_sink pkv_perfetto_sink(struct pkv_perfetto *perfetto);
 /* After the run, however it ended: the file takes its name. When the disk was full, what fitted is kept
- * up to its last whole event, but nothing of a packed file; -1 with PKV_ERR_IO. Call it once. */
+ * up to its last whole event, and closed, but nothing of a packed file; -1 with PKV_ERR_IO. Call it
+ * once. */
 int pkv_perfetto_finish(struct pkv_perfetto *perfetto, struct pkv_err *err);
+/* After finish: is there a file, whole or cut? */
+bool pkv_perfetto_has_kept(const struct pkv_perfetto *perfetto);
 /* Unless finished, nothing is left of the file. */
 void pkv_perfetto_destroy(struct pkv_perfetto *perfetto);
 

@@ -45,6 +45,9 @@ void pkv_out_text(struct pkv_out *out, const char *text);
 void pkv_out_char(struct pkv_out *out, char c);
 void pkv_out_i64(struct pkv_out *out, int64_t n);
 void pkv_out_u64(struct pkv_out *out, uint64_t n);
+/* The file ends with this text, also when it is cut behind a row, as what a JSON array is closed by. tail:
+ * a constant. To be said before anything is written. */
+void pkv_out_end_with(struct pkv_out *out, const char *tail);
 /* A row ends here: the file may be cut behind it. */
 void pkv_out_end_row(struct pkv_out *out);
 /* A row of a CSV file: the numbers, commas, a newline, the end of the row. num is at most 1,000. */
