@@ -5,6 +5,7 @@ usage: test_install.py BUILD_ROOT SOURCE_ROOT SANITIZE CC...
 """
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,22 @@ BUILD_ROOT = SOURCE_ROOT = SANITIZE = CC = None     # set by main
 
 def find(folder, name):
     return glob.glob(os.path.join(folder, "**", name), recursive=True)
+
+
+def declarations(header):
+    """The functions and objects that a header of ours declares."""
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"(?s:/\*.*?\*/)|^#(.*\\\n)*.*$", "", file.read(), flags=re.MULTILINE)
+    text = text.replace('extern "C" {', "")
+    inner = None
+    while inner != text:
+        inner, text = text, re.sub(r"\{[^{}]*\}", "", text)
+    names = set()
+    for statement in text.split(";"):
+        if not re.match(r"\s*(typedef|static)\b", statement):
+            names.update(re.findall(r"\b(pkv_\w+)\s*\(", statement)[:1] or
+                         re.findall(r"\bextern\b.*\b(pkv_\w+)", statement))
+    return names
 
 
 class Installed(unittest.TestCase):
@@ -86,12 +103,16 @@ class Installed(unittest.TestCase):
         self.assertEqual([path.startswith(self.folder) for path in said], [True, True], said)
 
     def test_exports(self):
+        """What the public headers declare, and nothing else."""
         library = find(self.folder, "libpagedkv.so.0")[0]
         symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,
                                  capture_output=True).stdout.splitlines()
         names = {line.split()[-1] for line in symbols}
-        self.assertIn("pkv_sim_create", names)
-        self.assertEqual({name for name in names if not name.startswith("pkv_")}, set())
+        headers = glob.glob(os.path.join(SOURCE_ROOT, "include", "pagedkv", "*.h"))
+        declared = set().union(*map(declarations, headers))
+        self.assertIn("pkv_sim_create", declared)
+        self.assertIn("pkv_layout_paged", declared)
+        self.assertEqual(names, declared)
 
     @unittest.skipUnless(shutil.which("c++"), "no C++ compiler here")
     def test_headers_are_cxx_too(self):

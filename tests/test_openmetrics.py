@@ -56,6 +56,71 @@ traffic:
 """
 
 
+NUMBER = r"(?:0|[1-9]\d*)(?:\.\d+)?"
+SAMPLE = re.compile(rf'(vllm:[a-z0-9_]+)\{{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\}} ({NUMBER}) ({NUMBER})')
+SUFFIXES = {"gauge": [""], "counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}
+
+
+def check_point(kind, name, point):
+    """One metric at one time."""
+    if kind != "histogram":
+        assert len(point) == 1, name
+        return
+    bounds = [float(dict(labels)["le"]) for suffix, labels, _ in point if suffix == "_bucket"]
+    counts = [value for suffix, _, value in point if suffix == "_bucket"]
+    rest = {suffix: value for suffix, _, value in point if suffix != "_bucket"}
+    assert [suffix for suffix, _, _ in point] == ["_bucket"] * len(bounds) + ["_count", "_sum"], name
+    assert bounds == sorted(set(bounds)) and bounds[-1] == float("inf"), (name, bounds)
+    assert counts == sorted(counts) and counts[-1] == rest["_count"], (name, point)
+    assert rest["_count"] > 0 or rest["_sum"] == 0, (name, point)
+
+
+def check_format(text):
+    """What OpenMetrics 1.0 asks of a text, but for what a parser needs of it: metadata once and before the
+    samples, units that end their names, families and metrics that are not torn apart, times and counts that
+    only grow, whole histograms."""
+    assert text.endswith("\n# EOF\n") and text.count("# EOF") == 1 and "\n\n" not in text
+    families, metrics = {}, set()
+    family = metric = time = kind = None
+    point, former = [], {}
+    for line in text.splitlines():
+        keyword = re.match(r"# (TYPE|UNIT|HELP|EOF)\b", line)
+        found = None if keyword else SAMPLE.fullmatch(line)
+        assert keyword or found, line
+        labels = tuple(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', found[2])) if found else None
+        where = tuple(pair for pair in labels if pair[0] != "le" or kind != "histogram") if found else None
+        if point and (not found or (where, found[4]) != (metric, time)):
+            check_point(kind, family, point)
+            point = []
+        if keyword:
+            metric = None
+            if keyword[1] == "EOF":
+                continue
+            name, word = line.split(" ", 3)[2:]
+            if keyword[1] == "TYPE":
+                assert name not in families, name
+                family, kind, families[name] = name, word, {"TYPE"}
+                continue
+            assert name == family and keyword[1] not in families[name], line
+            families[name].add(keyword[1])
+            assert keyword[1] != "UNIT" or name.endswith("_" + word), line
+            continue
+        assert found[1].startswith(family) and found[1][len(family):] in SUFFIXES[kind], line
+        assert len(dict(labels)) == len(labels), line
+        if where != metric:
+            assert (family, where) not in metrics, line
+            metrics.add((family, where))
+            metric, time, former = where, None, {}
+        assert time is None or float(found[4]) >= float(time), line
+        time, key, value = found[4], (found[1], labels), float(found[3])
+        assert key not in former or former[key][0] < float(time), line
+        assert kind == "gauge" or key not in former or former[key][1] <= value, line
+        former[key] = float(time), value
+        point.append((found[1][len(family):], labels, value))
+    for name, words in families.items():
+        assert {"TYPE", "HELP"} <= words and ("UNIT" in words) == name.endswith("_seconds"), name
+
+
 def parse(text):
     """{(name, labels): [(time in ms, value)]}, with the order that the format asks for."""
     samples, families, family, kind = {}, [], None, None
@@ -66,10 +131,9 @@ def parse(text):
             family, kind = line.split()[2:]
             assert family not in families, family
             families.append(family)
-        elif not line.startswith("# HELP "):
+        elif not line.startswith(("# HELP ", "# UNIT ")):
             name, labels, value, time = re.fullmatch(r'([\w:]+)\{(.*)\} (\S+) (\S+)', line).groups()
-            ends = {"gauge": [""], "counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}
-            assert name in [family + end for end in ends[kind]], line
+            assert name in [family + end for end in SUFFIXES[kind]], line
             key = name, tuple(sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels)))
             samples.setdefault(key, []).append((round(float(time) * 1000), float(value)))
     return samples
@@ -80,6 +144,7 @@ class OpenMetrics(ProgramCase):
 
     def run_it(self, *args):
         self.done(*args, "-o", "out", "--openmetrics", "m.txt", "--quiet")
+        check_format(self.read("m.txt").decode())
         self.samples = parse(self.read("m.txt").decode())
         self.steps = [{k: int(v) for k, v in row.items()} for row in self.rows("out", "steps.csv")]
         self.requests = self.rows("out", "requests.csv")
@@ -385,6 +450,33 @@ class OpenMetrics(ProgramCase):
         self.assertEqual(self.last("request_success_total", finished_reason="length"),
                          summary["requests"]["completed"])
         self.assertGreater(self.last("num_requests_waiting"), 0)
+
+    def test_runs_at_the_edge(self):
+        """One step, one that comes late, more scrapes than steps; nobody completes."""
+        self.write("one.jsonl", '{"timestamp": 0, "input_length": 3, "output_length": 1}\n')
+        self.write("late.jsonl", '{"timestamp": 3000, "input_length": 3, "output_length": 1}\n')
+        self.write("huge.jsonl", '{"timestamp": 0, "input_length": 4000, "output_length": 6}\n')
+        for name, completed in (("one", 1), ("late", 1), ("huge", 0)):
+            for flags in ((), ("--scrape-interval", "100ms", "--step-time", "fixed:0.3")):
+                with self.subTest((name, flags)):
+                    self.done("replay", f"{name}.jsonl", "--num-blocks", "8", "-q", "--openmetrics",
+                              "m.txt", *flags)
+                    text = self.read("m.txt").decode()
+                    check_format(text)
+                    self.samples = parse(text)
+                    self.assertEqual(self.last("e2e_request_latency_seconds_count"), completed)
+
+    def test_every_scenario_that_comes_along(self):
+        """Samples, sessions, swaps, drafts, windows, tenants, layouts ..."""
+        folder = os.path.join(SOURCE_ROOT, "scenarios")
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".yaml"):
+                continue
+            with self.subTest(name):
+                self.call("run", os.path.join(folder, name), "-q", "--openmetrics", "m.txt",
+                          "--set", "horizon=5s", "--scrape-interval", "500ms")
+                check_format(self.read("m.txt").decode())
+                os.remove(self.path("m.txt"))
 
     def test_to_standard_output(self):
         self.small()

@@ -141,6 +141,43 @@ START_TEST(what_was_written_before_the_disk_was_full_is_kept)
 }
 END_TEST
 
+/* Two bytes are for the tail, so 11,110 rows have room where 11,111 would without it. */
+START_TEST(a_full_disk_has_room_for_the_tail)
+{
+    const char *folder = make_folder();
+    struct pkv_out *out = open_in(folder, "f");
+    struct pkv_err err = {0};
+
+    pkv_out_end_with(out, "]\n");
+    limit_files(100000);
+    for (int i = 0; i < 20000; i++) {
+        pkv_out_text(out, "12345678\n");
+        pkv_out_end_row(out);
+    }
+    ck_assert_int_eq(pkv_out_commit(out, &err), -1);
+    ck_assert_int_eq(err.code, PKV_ERR_IO);
+    char *text = read_text(folder, "f");
+    ck_assert_uint_eq(strlen(text), 99992);
+    ck_assert_str_eq(text + 99981, "12345678\n]\n");
+    free(text);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(a_whole_file_has_its_tail_once)
+{
+    const char *folder = make_folder();
+    struct pkv_out *out = open_in(folder, "f");
+
+    pkv_out_end_with(out, "]\n");
+    pkv_out_text(out, "row\n");
+    pkv_out_end_row(out);
+    commit(out);
+    expect_text(folder, "f", "row\n]\n");
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(without_a_whole_row_nothing_takes_the_name)
 {
     const char *folder = make_folder();
@@ -480,6 +517,8 @@ int main(void)
     tcase_add_test(files, a_path_that_cannot_be_written_is_named);
     tcase_add_test(files, a_full_disk_is_told_at_commit);
     tcase_add_test(files, what_was_written_before_the_disk_was_full_is_kept);
+    tcase_add_test(files, a_full_disk_has_room_for_the_tail);
+    tcase_add_test(files, a_whole_file_has_its_tail_once);
     tcase_add_test(files, without_a_whole_row_nothing_takes_the_name);
     tcase_add_test(files, a_row_that_was_not_ended_is_cut_off);
     tcase_add_test(files, two_writers_of_one_file_do_not_meet);

@@ -264,7 +264,7 @@ class File(Case):
         return err
 
     def test_interrupted(self):
-        self.assertRegex(self.interrupt("-o", "out"), r"; what was done until then is kept in out\n\Z")
+        self.assertRegex(self.interrupt("-o", "out"), r"; what was done until then is kept in out, t\.json\n\Z")
         self.checked(is_done=False)
 
     def test_interrupted_without_other_files(self):
@@ -279,14 +279,18 @@ class File(Case):
         self.write("trace.jsonl", troubled(600))
         self.done("run", "scenario.yaml", "-q", "--perfetto", "whole.json")
         whole = self.read("whole.json")
-        for path, limit in (("t.json", 100000), ("t.json.gz", 20000)):
+        for path, limit, says in (
+                ("t.json", 100000, "pagedkv: what was done until then is kept in t.json\n"
+                 "pagedkv: cut behind the last row that could be written: t.json\n"),
+                ("t.json.gz", 20000, "pagedkv: not written: t.json.gz\n")):
             result = self.call("run", "scenario.yaml", "-q", "--perfetto", path,
                                preexec_fn=limit_files(limit))
             self.assertEqual((result.returncode, result.stderr),
-                             (3, f"{path}: writing failed: File too large\n"))
+                             (3, f"{path}: writing failed: File too large\n" + says))
         kept = self.read("t.json")
-        self.assertTrue(whole.startswith(kept) and kept.endswith(b"}") and len(kept) > 99000)
-        json.loads(kept + b"]")
+        self.assertTrue(kept.endswith(b"}\n]\n") and len(kept) > 99000)
+        self.assertTrue(whole.startswith(kept[:-3]))
+        self.assertEqual(json.loads(kept), json.loads(whole)[:len(json.loads(kept))])
         self.assertFalse(os.path.exists(self.path("t.json.gz")))
         self.assertFalse(os.path.exists(self.path("t.json.gz.partial")))
 

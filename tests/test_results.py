@@ -7,6 +7,7 @@ usage: test_results.py PROGRAM SOURCE_ROOT
 import json
 import math
 import os
+import re
 import resource
 import shutil
 import signal
@@ -62,8 +63,10 @@ class FullDisk(ProgramCase):
         for num_bytes in (65536, 100001, 200000):
             with self.subTest(num_bytes):
                 left = self.full(num_bytes, says=r"\Aout/\w+\.\w+: writing failed: File too large\n"
-                                 r"pagedkv: what was done until then is kept in out; its logs end "
-                                 r"with the last row that could be written\n\Z")
+                                 r"pagedkv: what was done until then is kept in out\n"
+                                 r"pagedkv: cut behind the last row that could be written: "
+                                 r"out/[a-z.]+(, out/[a-z.]+)*\n"
+                                 r"pagedkv: not written: out/report\.html, out/cache\.csv\n\Z")
                 # A page has no rows: cut off it would be none. Of an end that was not reached there
                 # is no cache.
                 self.assertEqual(left, sorted(set(FILES) - {"report.html", "cache.csv"}))
@@ -77,6 +80,51 @@ class FullDisk(ProgramCase):
                 longest = max(len(self.read("out", name)) for name in left)
                 self.assertGreater(longest, num_bytes - 200)     # no row of this run is longer
                 self.assertEqual(self.summary("out")["outcome"], "failed")
+
+    def named(self, says, stderr):
+        line = re.search(rf"^pagedkv: {says}: (.*)$", stderr, re.MULTILINE)
+        return set(line[1].split(", ")) if line else set()
+
+    def test_every_output_is_accounted_for(self):
+        """Those that are as they should be, those that are cut, those that are not there; and what is
+        there can be read."""
+        flags = ("-q", "-o", "out", "--perfetto", "t.json", "--openmetrics", "m.txt", "--scrape-interval",
+                 "100ms")
+        self.done("run", "scenario.yaml", *flags)
+        outputs = {"t.json", "m.txt", *(f"out/{name}" for name in FILES)}
+        sizes = {path: len(self.read(path)) for path in outputs}
+        shutil.rmtree(self.path("out"))
+        self.assertGreater(sizes["t.json"], 400000)
+        for num_bytes in (1000, 30000, 100001, 250000, max(sizes.values()) - 1):
+            for path in ("t.json", "m.txt"):
+                os.remove(self.path(path)) if os.path.exists(self.path(path)) else None
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            result = self.call("run", "scenario.yaml", *flags, preexec_fn=limit_files(num_bytes))
+            self.assertEqual(result.returncode, 3, result.stderr)
+            there = {path for path in outputs if os.path.exists(self.path(path))}
+            cut = self.named("cut behind the last row that could be written", result.stderr)
+            self.assertEqual(self.named("not written", result.stderr), outputs - there, result.stderr)
+            self.assertLessEqual(cut, there)
+            for path in there:      # it is cut where no row had room any more
+                self.assertEqual(path in cut, len(self.read(path)) > num_bytes - 400, path)
+            if "t.json" in there:
+                json.loads(self.read("t.json"))
+            if "m.txt" in there:
+                self.assertTrue(self.read("m.txt").endswith(b"\n# EOF\n"))
+            kept = re.search(r"is kept in (.*)$", result.stderr, re.MULTILINE)[1].split(", ")
+            self.assertEqual(set(kept), {path.split("/")[0] for path in there})
+            self.assertFalse([name for _, _, names in os.walk(self.folder) for name in names
+                              if name.endswith(".partial")])
+
+    def test_a_disk_that_is_full_for_one_output(self):
+        """The others are whole."""
+        self.done("run", "scenario.yaml", "-q", "--perfetto", "whole.json", "--openmetrics", "whole.txt")
+        for flag, path in (("--perfetto", "/dev/full"), ("--openmetrics", "/dev/full")):
+            result = self.call("run", "scenario.yaml", "-q", "-o", "out", "--perfetto", "t.json", flag, path)
+            self.assertEqual(result.returncode, 3)
+            self.assertIn(f"{path}: writing failed: No space left on device\n", result.stderr)
+            self.assertIn(f"{path}", self.named("not written", result.stderr))
+            self.assertIn("is kept in out", result.stderr)
 
     def test_no_mixture_of_two_runs(self):
         """A log that was lost takes the one of the earlier run along."""
@@ -102,6 +150,45 @@ class FullDisk(ProgramCase):
         self.assertIn("out/requests.csv: writing failed: No space left on device\n", result.stderr)
         self.assertTrue(os.path.islink(self.path("out", "requests.csv")))
         self.assertGreater(len(self.rows("out", "steps.csv")), 0)
+
+
+class Interrupted(ProgramCase):
+    def stop(self, number):
+        shutil.rmtree(self.path("out"), ignore_errors=True)
+        run = subprocess.Popen(
+            [self.program, "run", "endless.yaml", "-q", "-o", "out", "--perfetto", "t.json", "--openmetrics",
+             "m.txt", "--scrape-interval", "1m"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        beside = self.path("t.json.partial")
+        while not os.path.exists(beside) or os.path.getsize(beside) < 200000:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        run.send_signal(number)
+        _, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 3)
+        return err
+
+    def test_every_output_is_closed(self):
+        """By Ctrl-C, by kill, by a terminal that goes: each is whole, up to one and the same step."""
+        self.write("endless.yaml", STEADY.replace("5000", "100000000"))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            err = self.stop(number)
+            self.assertRegex(err, r"\Apagedkv: interrupted after \d+ steps; what was done until then is kept "
+                             r"in out, m\.txt, t\.json\n\Z")
+            steps = int(re.search(r"after (\d+)", err)[1])
+            self.assertEqual(sorted(os.listdir(self.path("out"))), sorted(FILES))
+            self.assertEqual(sorted(os.listdir(self.folder)), ["endless.yaml", "m.txt", "out", "t.json"])
+            self.assertEqual(len(self.rows("out", "steps.csv")), steps)
+            self.assertEqual(self.summary("out")["steps"], steps)
+            self.assertTrue(self.read("out", "report.html").endswith(b"</html>\n"))
+            events = json.loads(self.read("t.json"))
+            last = self.rows("out", "steps.csv")[-1]
+            self.assertEqual(max(event["ts"] for event in events if event["ph"] == "C"),
+                             (int(last["time_ns"]) + int(last["dur_ns"])) / 1000)
+            scrapes = self.read("m.txt").decode()
+            self.assertTrue(scrapes.endswith("\n# EOF\n"))
+            generated = re.findall(r"^vllm:generation_tokens_total\{.*\} (\d+)", scrapes, re.MULTILINE)
+            self.assertEqual(int(generated[-1]), self.summary("out")["tokens"]["output"])
 
 
 class SideBySide(ProgramCase):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""No command writes over a file that it reads, whatever name it is given for it.
+"""No command writes over a file that it reads, whatever name it is given for it, nor two texts to one place.
 
 usage: test_spare.py PROGRAM
 """
 import json
 import os
+import subprocess
 import sys
 
 import tap
@@ -90,6 +91,120 @@ class Spare(ProgramCase):
             self.expect_refused("compare", name, "--vary", "kv.num_blocks=8,9", "-o", ".",
                                 name="./" + name)
             os.rename(self.path(name), self.path("scenario.yaml"))
+
+    def expect_clash(self, *args, says, stdout=None):
+        """Two outputs of one command in one place: nothing is written to either."""
+        before = self.everything()
+        result = subprocess.run([self.program, *args], cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+                                stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                                check=False)
+        self.assertEqual(result.returncode, 2, (args, result.stdout))
+        self.assertIn(says, result.stderr)
+        self.assertEqual(self.everything(), before)
+
+    def everything(self):
+        return {path: self.read(path) for folder, _, names in os.walk(self.folder)
+                for path in (os.path.join(folder, name) for name in names)}
+
+    def test_two_outputs_in_one_place(self):
+        """By whatever names: other paths to it, folders that are links, a link to the file itself, and the
+        file that is written beside it until the run is done."""
+        self.small()
+        os.mkdir(self.path("dir"))
+        os.symlink("dir", self.path("to_dir"))
+        self.write("dir/there.json", "of somebody")
+        os.symlink("dir/there.json", self.path("soft"))
+        says = "--perfetto and --openmetrics name the same file"
+        for one, other in (("x.json", "./x.json"), ("dir/x.json", "to_dir/x.json"),
+                           ("dir/../x.json", self.path("x.json")), ("soft", "dir/there.json"),
+                           ("x.json.partial", "x.json"), ("x.json", "x.json.partial"),
+                           ("out/new", "./out//new")):
+            for flags in (("--perfetto", one, "--openmetrics", other),
+                          ("--perfetto", other, "--openmetrics", one)):
+                more = ("-o", "out") if one.startswith("out") else ()
+                self.expect_clash("run", "scenario.yaml", *flags, *more, says=says)
+        self.assertFalse(os.path.exists(self.path("out")))
+        self.done("run", "scenario.yaml", "--perfetto", "x.json", "--openmetrics", "dir/x.json")
+        self.done("run", "scenario.yaml", "--perfetto", "/dev/null", "--openmetrics", "/dev/null")
+
+    def test_an_output_among_those_of_the_folder(self):
+        self.small()
+        os.mkdir(self.path("out"))
+        os.symlink("out", self.path("to_out"))
+        self.write("elsewhere", "of somebody")
+        os.symlink("../elsewhere", self.path("out", "steps.csv"))
+        for flag in ("--perfetto", "--openmetrics"):
+            for path in ("to_out/report.html", "out/summary.json.partial", "elsewhere"):
+                self.expect_clash("run", "scenario.yaml", "-o", "out", flag, path,
+                                  says=f"{flag}: {path} is a file that the run writes as well; name another")
+
+    def test_the_folder_of_a_warm_cache(self):
+        """No file of the run that left it is replaced by one of another kind."""
+        self.small()
+        self.done("run", "scenario.yaml", "-q", "-o", "w")
+        os.symlink("w", self.path("link"))
+        for flag in ("--perfetto", "--openmetrics"):
+            for name in FILES:
+                for path in (f"w/{name}", f"link/../w/./{name}", self.path("w", name)):
+                    self.expect_clash("run", "scenario.yaml", "--warm", "link", flag, path, says=path + ": ")
+        self.done("run", "scenario.yaml", "-q", "--warm", "w", "--openmetrics", "w/scrapes.txt")
+
+    def test_standard_output_is_an_output(self):
+        """The summary goes there."""
+        self.small()
+        for flag in ("--perfetto", "--openmetrics"):
+            for path in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+                self.expect_clash("run", "scenario.yaml", flag, path,
+                                  says=f"{flag} {path} writes to standard output, where the summary goes: "
+                                  "add --quiet")
+            with open(self.path("shown"), "wb") as file:
+                self.expect_clash("run", "scenario.yaml", flag, "./shown", stdout=file,
+                                  says=f"{flag} ./shown writes to standard output")
+        with open(self.path("shown"), "wb") as file:
+            self.expect_clash("run", "scenario.yaml", "-q", "--perfetto", "-", "--openmetrics",
+                              "/dev/stdout", stdout=file, says="name the same file")
+        os.mkdir(self.path("out"))
+        with open(self.path("out", "steps.csv"), "wb") as file:
+            self.expect_clash("run", "scenario.yaml", "-o", "out", stdout=file,
+                              says="standard output: out/steps.csv is a file that the run writes as well")
+        self.write("trace.jsonl", TRACE)
+        for path in ("-", "/dev/stdout"):
+            self.expect_clash("synth", "from", "trace.jsonl", "-o", path, says="-o TRACE is missing")
+        with open(self.path("shown"), "wb") as file:
+            self.expect_clash("synth", "from", "trace.jsonl", "-o", "shown", stdout=file,
+                              says="-o TRACE is missing")
+
+    def test_a_descriptor_by_its_name(self):
+        """/dev/stdout is what the shell made of it, a file too: it is written to and never replaced."""
+        self.small()
+        self.done("run", "scenario.yaml", "-q", "--perfetto", "t.json", "--openmetrics", "m.txt")
+        self.done("trace", "convert", "trace.jsonl", "--to", "azure", "-o", "a.csv")
+        for path in ("/proc/self/fd/1", "/dev/fd/1", "/dev/stdout"):
+            for args, name in ((("run", "scenario.yaml", "-q", "--perfetto", path), "t.json"),
+                               (("run", "scenario.yaml", "-q", "--openmetrics", path), "m.txt"),
+                               (("trace", "convert", "trace.jsonl", "--to", "azure", "-o", path), "a.csv")):
+                with open(self.path("got"), "w+b") as file:
+                    file.write(b"before\n")
+                    file.flush()
+                    result = subprocess.run([self.program, *args], cwd=self.folder, stdout=file,
+                                            stderr=subprocess.PIPE, check=False)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(self.read("got"), b"before\n" + self.read(name))
+                result = subprocess.run([self.program, *args], cwd=self.folder, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, check=True)
+                self.assertEqual(result.stdout, self.read(name))
+                self.assertTrue(os.path.islink("/dev/stdout"))
+        read_end, write_end = os.pipe()
+        self.done("run", "scenario.yaml", "--openmetrics", f"/dev/fd/{write_end}", pass_fds=(write_end,))
+        os.close(write_end)
+        with open(read_end, "rb") as file:
+            self.assertEqual(file.read(), self.read("m.txt"))
+        self.write("read", "something")
+        for path in ("/dev/fd/99", "/dev/fd/0", "/dev/fd/x"):
+            with open(self.path("read"), "rb") as file:
+                result = self.call("run", "scenario.yaml", "-q", "--openmetrics", path, stdin=file)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{path}: cannot be written: ", result.stderr)
 
     def test_conform(self):
         """The log is refused before a step is compared."""

@@ -153,7 +153,7 @@ static enum cli_exit run(int argc, char **argv)
         return args.exit;
     if (strcmp(args.words[0], "from") != 0)
         return cli_wrong_use(&cli_synth, "'%s' is not from", args.words[0]);
-    if (values.output == NULL || strcmp(values.output, "-") == 0)
+    if (values.output == NULL || pkv_out_same("-", values.output))
         return cli_wrong_use(&cli_synth, "-o TRACE is missing: a file to write, which is read again "
                              "for the deviations");
     if (strcmp(args.words[1], "-") == 0)

@@ -103,28 +103,47 @@ void cli_outdir_say_older(const struct cli_outdir *dir, unsigned files)
         cli_complain("%s: left from an earlier run: %s", dir->path, list);
 }
 
-/* Does path lie in the directory, whatever way it is named? */
-static bool lies_in(const char *path, const char *name, const char *dir)
+/* The first of these files of a run in dir that path would get in the way of; NULL = none. */
+static const char *find_clash(const char *dir, unsigned files, const char *path)
 {
-    struct stat folder, other;
-    char parent[4096];
-    size_t length = (size_t)(name - path);
-    snprintf(parent, sizeof parent, "%.*s", (int)length, path);
-    return stat(length > 0 ? parent : ".", &folder) == 0 && stat(dir, &other) == 0 &&
-           folder.st_dev == other.st_dev && folder.st_ino == other.st_ino;
+    struct pkv_text file = {0};
+    const char *found = NULL;
+    for (size_t i = 0; found == NULL && i < sizeof known / sizeof *known; i++) {
+        pkv_text_clear(&file);
+        pkv_text_fmt(&file, "%s/%s", dir, known[i].name);
+        if ((files & known[i].bit) != 0 && !file.failed && pkv_out_same(file.text, path))
+            found = known[i].name;
+    }
+    pkv_text_free(&file);
+    return found;
 }
 
 int cli_outdir_spare(const struct cli_outdir *dir, unsigned files, const char *path, const char *flag,
                      struct pkv_err *err)
 {
-    unsigned written = files != 0 ? files : PKV_FILE_ALL;
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    for (size_t i = 0; dir->path != NULL && i < sizeof known / sizeof *known; i++)
-        if ((written & known[i].bit) != 0 && strcmp(name, known[i].name) == 0 &&
-            lies_in(path, name, dir->path))
-            return pkv_fail(err, PKV_ERR_INPUT, "%s: %s is a file that the run writes as well; name "
-                            "another", flag, path);
-    return 0;
+    const char *name = dir->path != NULL ? find_clash(dir->path, files, path) : NULL;
+    if (name == NULL)
+        return 0;
+    if (strcmp(path, "-") == 0)
+        return pkv_fail(err, PKV_ERR_INPUT, "%s: %s/%s is a file that the run writes as well; name "
+                        "another", flag, dir->path, name);
+    return pkv_fail(err, PKV_ERR_INPUT, "%s: %s is a file that the run writes as well; name another", flag,
+                    path);
+}
+
+int cli_outdir_spare_former(const char *dir, const char *path, const char *flag, struct pkv_err *err)
+{
+    if (find_clash(dir, PKV_FILE_ALL, path) == NULL)
+        return 0;
+    return pkv_fail(err, PKV_ERR_INPUT, "%s: %s: this would write over the run in %s, whose cache is read; "
+                    "name another file", flag, path, dir);
+}
+
+void cli_outdir_list(const struct cli_outdir *dir, unsigned files, struct pkv_text *list)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if ((files & known[i].bit) != 0)
+            pkv_text_fmt(list, "%s%s/%s", list->length > 0 ? ", " : "", dir->path, known[i].name);
 }
 
 void cli_outdir_free(struct cli_outdir *dir)

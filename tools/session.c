@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "interrupt.h"
 #include "live.h"
@@ -32,6 +33,8 @@ struct session {
     struct pkv_perfetto *perfetto;               /* NULL = none */
     struct pkv_cache_state warm;                 /* until the engine has it */
     struct pkv_engine *engine;
+    bool has_html, has_openmetrics;              /* they have their names, whole */
+    bool perfetto_failed;                        /* it is cut, or not there */
     struct cli_progress progress;
     struct cli_live live;
     struct cli_stepping stepping;
@@ -47,6 +50,35 @@ static bool should_stop(void *ctx)
     return cli_interrupted() || s->stepping.has_stopped;
 }
 
+/* One file beside those of -o: it takes the place of nothing that is read or written as well. */
+static int spare_for(const struct session *s, const char *flag, const char *path, struct pkv_err *err)
+{
+    const char *warm = s->scenario->warm;
+    if (path == NULL)
+        return 0;
+    if (!s->options->quiet && pkv_out_same("-", path))
+        return pkv_fail(err, PKV_ERR_INPUT, "%s %s writes to standard output, where the summary goes: add "
+                        "--quiet", flag, path);
+    if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
+        cli_outdir_spare(&s->dir, s->files, path, flag, err) < 0)
+        return -1;
+    return warm != NULL ? cli_outdir_spare_former(warm, path, flag, err) : 0;
+}
+
+/* Once the directory is there: until then its names cannot be told from others. */
+static int spare_outputs(const struct session *s, struct pkv_err *err)
+{
+    const struct cli_session_options *o = s->options;
+    if (!o->quiet && cli_outdir_spare(&s->dir, s->files, "-", "standard output", err) < 0)
+        return -1;
+    if (spare_for(s, "--openmetrics", o->openmetrics, err) < 0 ||
+        spare_for(s, "--perfetto", o->perfetto, err) < 0)
+        return -1;
+    if (o->perfetto != NULL && o->openmetrics != NULL && pkv_out_same(o->perfetto, o->openmetrics))
+        return pkv_fail(err, PKV_ERR_INPUT, "--perfetto and --openmetrics name the same file");
+    return 0;
+}
+
 static int open_metrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
@@ -56,7 +88,7 @@ static int open_metrics(struct session *s, struct pkv_err *err)
         pkv_scenario_check_paths(s->scenario, err) < 0)
         return -1;
     if (pkv_sim_spare(s->scenario, s->path, o->dir, s->files, err) < 0 ||
-        cli_outdir_make(&s->dir, o->dir, err) < 0)
+        cli_outdir_make(&s->dir, o->dir, err) < 0 || spare_outputs(s, err) < 0)
         return -1;
     struct pkv_metrics_config config = pkv_sim_metrics_config(s->scenario);
     config.dir = s->dir.path;
@@ -71,7 +103,6 @@ static int open_metrics(struct session *s, struct pkv_err *err)
     return s->html != NULL ? 0 : -1;
 }
 
-/* Its file is neither one that the run reads nor one of those in -o. */
 static int open_openmetrics(struct session *s, struct pkv_err *err)
 {
     const struct cli_session_options *o = s->options;
@@ -82,23 +113,15 @@ static int open_openmetrics(struct session *s, struct pkv_err *err)
     };
     if (o->openmetrics == NULL)
         return 0;
-    if (pkv_scenario_spare(s->scenario, s->path, NULL, o->openmetrics, err) < 0 ||
-        cli_outdir_spare(&s->dir, s->files, o->openmetrics, "--openmetrics", err) < 0)
-        return -1;
     s->openmetrics = pkv_openmetrics_create(&config, err);
     return s->openmetrics != NULL ? 0 : -1;
 }
 
-/* Neither an input nor another file of the run may be written over. */
 static int open_perfetto(struct session *s, struct pkv_err *err)
 {
-    const char *path = s->options->perfetto;
-    if (path == NULL)
+    if (s->options->perfetto == NULL)
         return 0;
-    if (pkv_scenario_spare(s->scenario, s->path, NULL, path, err) < 0 ||
-        cli_outdir_spare(&s->dir, s->files, path, "--perfetto", err) < 0)
-        return -1;
-    s->perfetto = pkv_perfetto_create(path, err);
+    s->perfetto = pkv_perfetto_create(s->options->perfetto, err);
     return s->perfetto != NULL ? 0 : -1;
 }
 
@@ -206,12 +229,16 @@ static int keep(struct session *s, struct pkv_err *err)
         figures.outcome = PKV_OUTCOME_INTERRUPTED;
     int status = pkv_metrics_finish(s->metrics, &figures, &info, err);
     s->kept = status == 0 || pkv_metrics_has_kept(s->metrics);
-    if (s->openmetrics != NULL &&
-        pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) < 0)
+    s->has_openmetrics = s->openmetrics != NULL &&
+        pkv_openmetrics_finish(s->openmetrics, &figures, status < 0 ? NULL : err) == 0;
+    if (s->openmetrics != NULL && !s->has_openmetrics)
         status = -1;
-    if (s->kept && keep_html(s, &info, status < 0 ? NULL : err) < 0)
+    s->has_html = s->kept && keep_html(s, &info, status < 0 ? NULL : err) == 0;
+    if (s->html != NULL && !s->has_html)
         status = -1;
-    if (s->perfetto != NULL && pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0)
+    s->perfetto_failed = s->perfetto != NULL &&
+        pkv_perfetto_finish(s->perfetto, status < 0 ? NULL : err) < 0;
+    if (s->perfetto_failed)
         status = -1;
     if (s->kept && !s->options->quiet && s->options->dir != NULL)
         cli_outdir_say_older(&s->dir, s->files);
@@ -270,14 +297,39 @@ static void close_session(struct session *s)
     pkv_scenario_destroy(s->scenario);
 }
 
+static void add_name(struct pkv_text *list, const char *name, bool wanted)
+{
+    if (wanted)
+        pkv_text_fmt(list, "%s%s", list->length > 0 ? ", " : "", name);
+}
+
+/* A file by its name; not standard output, nor a device. */
+static bool is_named(const char *path)
+{
+    struct stat there;
+    return path != NULL && pkv_out_descriptor(path) < 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+/* Where there is something: the directory, and the files beside it. */
+static void list_kept(const struct session *s, struct pkv_text *list)
+{
+    const struct cli_session_options *o = s->options;
+    add_name(list, o->dir, s->kept && o->dir != NULL);
+    add_name(list, o->openmetrics, s->has_openmetrics && is_named(o->openmetrics));
+    add_name(list, o->perfetto,
+             s->perfetto != NULL && pkv_perfetto_has_kept(s->perfetto) && is_named(o->perfetto));
+}
+
 static enum cli_exit say_interrupted(const struct session *s)
 {
     const struct pkv_engine_figures *f = pkv_engine_figures(s->engine);
-    const char *place = s->options->dir != NULL ? s->options->dir : s->options->perfetto;
-    bool has_files = s->kept && place != NULL;
+    struct pkv_text places = {0};
+    list_kept(s, &places);
+    bool has_files = places.length > 0 && !places.failed;
     cli_complain("interrupted after %llu step%s%s%s", (unsigned long long)f->num_steps,
                  f->num_steps == 1 ? "" : "s", has_files ? "; what was done until then is kept in " : "",
-                 has_files ? place : "");
+                 has_files ? places.text : "");
+    pkv_text_free(&places);
     return CLI_UNFINISHED;
 }
 
@@ -308,27 +360,47 @@ static enum cli_exit say_outcome(const struct session *s)
     return CLI_UNFINISHED;
 }
 
-/* What became of the files after an error. */
-static void say_kept(const struct session *s, bool is_whole)
+static void say_list(const char *what, struct pkv_text *list)
 {
-    if (s->options->dir == NULL)
-        return;
-    if (!s->kept)
-        cli_complain("nothing could be kept in %s", s->options->dir);
-    else
-        cli_complain("what was done until then is kept in %s%s", s->options->dir,
-                     is_whole ? "" : "; its logs end with the last row that could be written");
+    if (list->length > 0 && !list->failed)
+        cli_complain("%s%s", what, list->text);
+    pkv_text_free(list);
+}
+
+/* What became of each output after an error. Where the directory has nothing, no file of it is named. */
+static void say_kept(const struct session *s)
+{
+    const struct cli_session_options *o = s->options;
+    struct pkv_text kept = {0}, cut = {0}, missing = {0};
+    bool has_perfetto = s->perfetto != NULL && pkv_perfetto_has_kept(s->perfetto);
+    list_kept(s, &kept);
+    if (s->kept) {
+        unsigned page = s->html != NULL && !s->has_html ? PKV_FILE_REPORT : 0u;
+        cli_outdir_list(&s->dir, pkv_metrics_cut(s->metrics), &cut);
+        cli_outdir_list(&s->dir, pkv_metrics_missing(s->metrics) | page, &missing);
+    }
+    add_name(&missing, o->openmetrics, s->openmetrics != NULL && !s->has_openmetrics);
+    add_name(&cut, o->perfetto, has_perfetto && s->perfetto_failed);
+    add_name(&missing, o->perfetto, s->perfetto != NULL && !has_perfetto);
+    if (o->dir != NULL && !s->kept)
+        cli_complain("nothing could be kept in %s", o->dir);
+    say_list("what was done until then is kept in ", &kept);
+    say_list("cut behind the last row that could be written: ", &cut);
+    say_list("not written: ", &missing);
 }
 
 /* The run ended with an error. */
 static enum cli_exit fail(struct session *s, const struct pkv_err *err)
 {
     struct pkv_err again = {0};
-    if (err->code == PKV_ERR_INPUT && was_cut_short(s))
-        return keep(s, &again) < 0 ? cli_report(&again) : say_interrupted(s);
-    enum cli_exit status = cli_report(err);
+    bool is_cut_short = err->code == PKV_ERR_INPUT && was_cut_short(s);
+    if (is_cut_short && keep(s, &again) == 0)
+        return say_interrupted(s);
+    enum cli_exit status = cli_report(is_cut_short ? &again : err);
     if (err->code != PKV_ERR_INPUT)
-        say_kept(s, keep(s, &again) == 0);
+        keep(s, &again);
+    if (err->code != PKV_ERR_INPUT || is_cut_short)
+        say_kept(s);
     return status;
 }
 
@@ -344,7 +416,7 @@ static enum cli_exit go(struct session *s)
         return fail(s, &err);
     if (keep(s, &err) < 0) {
         enum cli_exit status = cli_report(&err);
-        say_kept(s, false);
+        say_kept(s);
         return status;
     }
     if (!s->options->quiet)
@@ -376,14 +448,6 @@ static bool has_sense(const struct cli_command *command, const struct cli_sessio
     }
     if (o->scrape_ns != 0 && o->openmetrics == NULL) {
         cli_wrong_use(command, "--scrape-interval is about a file that no --openmetrics FILE names");
-        return false;
-    }
-    if (o->perfetto != NULL && o->openmetrics != NULL && strcmp(o->perfetto, o->openmetrics) == 0) {
-        cli_wrong_use(command, "--perfetto and --openmetrics name the same file");
-        return false;
-    }
-    if (o->perfetto != NULL && strcmp(o->perfetto, "-") == 0 && !o->quiet) {
-        cli_wrong_use(command, "--perfetto - writes to standard output, where the summary goes: add --quiet");
         return false;
     }
     const char *flag = o->files != 0 ? "--files" : o->every != 0 ? "--every"

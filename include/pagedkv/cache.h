@@ -43,6 +43,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define PKV_MAX_GROUPS 8u            /* tables a sequence has room for */
 #define PKV_MAX_BLOCK_SIZE 1048576u  /* tokens */
@@ -450,6 +451,7 @@ int pkv_cache_fingerprint(const struct pkv_cache *cache, const struct pkv_seq *c
 int pkv_cache_check(const struct pkv_cache *cache, const struct pkv_seq *const *seqs,
                     size_t num_seqs, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -26,6 +26,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* output_tokens came out at the step's end. prompt_tokens, queried_tokens and first_hit_tokens are of
  * those admitted for the first time in it: their prompts, what was looked up, what was found; then
@@ -72,6 +73,7 @@ const int64_t *pkv_columns_values(const struct pkv_columns *columns, enum pkv_co
 /* The texts of the requests, without NUL between them. */
 const char *pkv_columns_texts(const struct pkv_columns *columns, size_t *out_length);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -36,6 +36,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Where requests come from. */
 struct pkv_source {
@@ -244,6 +245,7 @@ const struct pkv_engine_figures *pkv_engine_figures(const struct pkv_engine *eng
  * the order of their rows. */
 const struct pkv_cache *pkv_engine_cache(const struct pkv_engine *engine);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum pkv_err_code {
     PKV_ERR_NONE,
@@ -56,6 +57,7 @@ void pkv_assert_failed(const char *file, int line, const char *what) __attribute
 /* A place that no right program comes to; what says what should have been there. */
 #define PKV_UNREACHABLE(what) pkv_assert_failed(__FILE__, __LINE__, "not " what)
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

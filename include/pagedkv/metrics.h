@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A type that C++ has only as an extension, too. */
 __extension__ typedef __int128 pkv_i128;
@@ -161,6 +162,10 @@ int pkv_metrics_finish(struct pkv_metrics *metrics, const struct pkv_engine_figu
                        const struct pkv_run_info *info, struct pkv_err *err);
 /* After finish: have any files been put in place? */
 bool pkv_metrics_has_kept(const struct pkv_metrics *metrics);
+/* And which of those wanted (of enum pkv_file, but the report) have not, or end with the last row that
+ * could be written? */
+unsigned pkv_metrics_missing(const struct pkv_metrics *metrics);
+unsigned pkv_metrics_cut(const struct pkv_metrics *metrics);
 /* After finish: the text of summary.json, good until the next call; NULL = no memory. */
 const char *pkv_metrics_json(struct pkv_metrics *metrics, const struct pkv_run_info *info,
                              struct pkv_err *err);
@@ -199,6 +204,7 @@ struct pkv_sink pkv_engine_log_sink(struct pkv_engine_log *log);
 int pkv_engine_log_stuck(struct pkv_engine_log *log, uint64_t step, size_t num_waiting,
                          size_t num_running, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define PKV_STEP_TIME_LAWS(X)        \
     X(PKV_STEP_TIME_FIXED, "fixed")  \
@@ -63,6 +64,7 @@ struct pkv_link {
  * PKV_LONGEST_STEP_NS, which stands for all that is longer. */
 int64_t pkv_link_time_ns(const struct pkv_link *link, uint64_t num_blocks, uint64_t block_bytes);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define PKV_CHOICES(X)                                                                  \
     X(PKV_CHOICE_ORDER, "order", "whom to look at first among the waiting")             \
@@ -299,6 +300,7 @@ struct pkv_preset {
 const struct pkv_preset *const *pkv_preset_list(size_t *out_num);
 const struct pkv_preset *pkv_preset_find(const char *name);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef uint32_t pkv_block_id;          /* 0 .. num_blocks - 1 */
 #define PKV_BLOCK_NULL UINT32_MAX       /* "no block": a position outside a window */
@@ -139,6 +140,7 @@ uint32_t pkv_pool_list_free(const struct pkv_pool *pool, pkv_block_id *out);
 /* Recount everything from nothing. 0, or -1 with PKV_ERR_AUDIT and the first invariant broken. */
 int pkv_pool_check(const struct pkv_pool *pool, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct pkv_report_style {
     unsigned width;       /* columns; at least 40 */
@@ -71,10 +72,11 @@ struct pkv_html_run {
 int pkv_html_write(struct pkv_html *html, const struct pkv_html_run *run, struct pkv_err *err);
 
 /* The page of former runs, from the directories that they left; several are laid over each other. A
- * report.html of the same run is taken over; without one requests.csv, summary.json, scenario.yaml and, where
- * it is there, steps.csv are read. Written to out_dir/report.html.
- *   errors  PKV_ERR_INPUT with the place: a file that is missing, damaged, or of another run than the others;
- *           PKV_ERR_IO, PKV_ERR_MEMORY */
+ * whole report.html of the same run is taken over; without one requests.csv, summary.json,
+ * scenario.yaml and, where it is there, steps.csv are read. Written to out_dir/report.html, which of
+ * several runs is no page of theirs.
+ *   errors  PKV_ERR_INPUT with the place: a file that is missing, damaged, or of another run than the
+ *           others; PKV_ERR_IO, PKV_ERR_MEMORY */
 int pkv_html_from_dirs(const char *const *dirs, size_t num, const char *out_dir, struct pkv_err *err);
 /* The state of a cache that a former run left in DIR/cache.csv, for pkv_engine_config.warm. Free with
  * pkv_cache_state_free().
@@ -414,11 +416,15 @@ struct pkv_perfetto;
 struct pkv_perfetto *pkv_perfetto_create(const char *path, struct pkv_err *err);
 struct pkv_sink pkv_perfetto_sink(struct pkv_perfetto *perfetto);
 /* After the run, however it ended: the file takes its name. When the disk was full, what fitted is kept
- * up to its last whole event, but nothing of a packed file; -1 with PKV_ERR_IO. Call it once. */
+ * up to its last whole event, and closed, but nothing of a packed file; -1 with PKV_ERR_IO. Call it
+ * once. */
 int pkv_perfetto_finish(struct pkv_perfetto *perfetto, struct pkv_err *err);
+/* After finish: is there a file, whole or cut? */
+bool pkv_perfetto_has_kept(const struct pkv_perfetto *perfetto);
 /* Unless finished, nothing is left of the file. */
 void pkv_perfetto_destroy(struct pkv_perfetto *perfetto);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define PKV_NO_TIME INT64_MIN
 
@@ -206,6 +207,7 @@ struct pkv_request *pkv_waiting_head_by(const struct pkv_waiting *queue, const i
 /* All in the order in which they would be popped; out has room for num. O(n log n). */
 void pkv_waiting_list(const struct pkv_waiting *queue, struct pkv_request **out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -21,6 +21,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* One key given outside the file. Settings of origin "--set" win over all others; of two with the
  * same key the later one wins. A setting replaces what the file says with another key for the same
@@ -204,6 +205,7 @@ struct pkv_recording *pkv_recording_load(const char *path, const char *preset,
                                          struct pkv_err *err);
 void pkv_recording_destroy(struct pkv_recording *recording);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

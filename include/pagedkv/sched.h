@@ -51,6 +51,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct pkv_sched;
 
@@ -363,6 +364,7 @@ int pkv_sched_check(struct pkv_sched *sched, struct pkv_err *err);
 /* The plan's sums against its entries, and S5. */
 int pkv_plan_check(const struct pkv_sched *sched, const struct pkv_plan *plan, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* "0.1.0" */
 const char *pkv_version(void);
@@ -84,6 +85,7 @@ const struct pkv_engine_figures *pkv_sim_figures(const struct pkv_sim *sim);
 /* The same in words, "" = it was not stuck. */
 const char *pkv_sim_diagnosis(const struct pkv_sim *sim);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* How a value of the cache is stored. int8_token_head and fp8_token_head have an fp32 scale for each
  * token and head of K and of V inside the page; nvfp4 has one byte of scale for 16 values; q8_0 and
@@ -276,6 +277,7 @@ struct pkv_kv_budget {
 /* Cut to whole bytes. 0, or -1 with PKV_ERR_INPUT when nothing is left or the share is above 1. */
 int pkv_kv_budget_pool(const struct pkv_kv_budget *budget, uint64_t *out, struct pkv_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -34,6 +34,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* What `pagedkv formats` lists. */
 struct pkv_trace_format {
@@ -338,6 +339,7 @@ struct pkv_remake_figures {
 };
 const struct pkv_remake_figures *pkv_remake_figures(const struct pkv_remake *remake);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -6,7 +6,8 @@
  * look once, at flush or commit. Where rows end is marked bit by bit for the buffer and kept as one
  * number for what is written, so that a file can be cut behind its last whole row.
  *
- *   O1  whole_bytes <= written_bytes, and the bytes before it are whole rows
+ *   O1  whole_bytes + tail_length <= written_bytes, but for whole_bytes 0, and the bytes before it are
+ *       whole rows: a tail goes over what is cut off, so that a full disk has room for it
  *   O2  no two writers ever share a partial file: each holds a lock on its own until that has its
  *       name; one without a lock was left by a killed writer and is taken over
  */
@@ -35,6 +36,8 @@ struct pkv_out {
     char *path;        /* owned; the final name */
     char *partial;     /* owned; NULL = written straight */
     uint64_t written_bytes, whole_bytes;     /* in the file; up to the last row end in it */
+    const char *tail;  /* "" = none */
+    size_t tail_length;
     size_t used;
     char buffer[BUFFER_SIZE];
     unsigned char row_ends[BUFFER_SIZE / 8];   /* a bit a byte of the buffer: a row ends with it */
@@ -105,15 +108,15 @@ static int take_partial(const struct pkv_out *out)
 
 static int make_partial(struct pkv_out *out, struct pkv_err *err)
 {
-    size_t size = strlen(out->path) + sizeof ".1000.partial";
+    size_t size = strlen(out->path) + sizeof ".1000" PKV_OUT_PARTIAL;
     out->partial = pkv_alloc(size, 1, err);
     if (!out->partial)
         return -1;
     for (unsigned n = 1; n <= MAX_WRITERS && out->fd < 0; n++) {
         if (n == 1)
-            snprintf(out->partial, size, "%s.partial", out->path);
+            snprintf(out->partial, size, "%s" PKV_OUT_PARTIAL, out->path);
         else
-            snprintf(out->partial, size, "%s.%u.partial", out->path, n);
+            snprintf(out->partial, size, "%s.%u" PKV_OUT_PARTIAL, out->path, n);
         out->fd = take_partial(out);
         if (out->fd < 0 && errno != EEXIST)
             break;
@@ -130,6 +133,19 @@ static int make_partial(struct pkv_out *out, struct pkv_err *err)
     return -1;
 }
 
+/* What the shell opened under a name of the system's is written to where it stands; an ordinary file too,
+ * as that name is nobody's to replace. */
+static int take_descriptor(struct pkv_out *out, struct pkv_err *err)
+{
+    int fd = pkv_out_descriptor(out->path), flags = fcntl(fd, F_GETFL);
+    bool is_for_reading = flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+    out->fd = flags >= 0 && !is_for_reading ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (out->fd >= 0)
+        return 0;
+    return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written",
+                          is_for_reading ? EBADF : errno);
+}
+
 /* Decide where the bytes go, and open that. */
 static int open_target(struct pkv_out *out, struct pkv_err *err)
 {
@@ -138,6 +154,8 @@ static int open_target(struct pkv_out *out, struct pkv_err *err)
         out->fd = STDOUT_FILENO;
         return 0;
     }
+    if (pkv_out_descriptor(out->path) >= 0)
+        return take_descriptor(out, err);
     int exists = stat(out->path, &there) == 0;
     if (exists && S_ISDIR(there.st_mode))
         return fail_with_path(err, PKV_ERR_INPUT, out->path, "cannot be written", EISDIR);
@@ -155,42 +173,13 @@ struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *
     if (!out)
         return NULL;
     out->fd = out->lock_fd = -1;
+    out->tail = "";
     out->path = dir ? join(dir, "/", name, err) : join("", "", name, err);
     if (!out->path || open_target(out, err) < 0) {
         destroy(out);
         return NULL;
     }
     return out;
-}
-
-static bool find_file(const char *path, int standard_fd, struct stat *out)
-{
-    int status = strcmp(path, "-") == 0 ? fstat(standard_fd, out) : stat(path, out);
-    return status == 0 && S_ISREG(out->st_mode);
-}
-
-static bool is_file(const char *path, const struct stat *other)
-{
-    struct stat there;
-    return find_file(path, STDOUT_FILENO, &there) && there.st_dev == other->st_dev &&
-           there.st_ino == other->st_ino;
-}
-
-int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err)
-{
-    struct stat read;
-    if (!input || !find_file(input, STDIN_FILENO, &read))
-        return 0;
-    char *path = dir ? join(dir, "/", name, err) : join("", "", name, err);
-    char *partial = path ? join(path, "", ".partial", err) : NULL;
-    bool is_printed = strcmp(name, "-") == 0;
-    int status = partial ? 0 : -1;
-    if (partial && (is_file(path, &read) || (!is_printed && is_file(partial, &read))))
-        status = pkv_fail_at(err, path, 0, 0, "this would write over the input (%s); name another "
-                             "file", input);
-    pkv_free(partial);
-    pkv_free(path);
-    return status;
 }
 
 static void write_all(struct pkv_out *out, const char *bytes, size_t length)
@@ -217,7 +206,7 @@ static void empty_buffer(struct pkv_out *out)
     uint64_t before = out->written_bytes;
     write_all(out, out->buffer, out->used);
     for (size_t num = (size_t)(out->written_bytes - before); num > 0; num--)
-        if (is_row_end(out, num - 1)) {
+        if (is_row_end(out, num - 1) && before + num + out->tail_length <= out->written_bytes) {
             out->whole_bytes = before + num;
             break;
         }
@@ -225,13 +214,19 @@ static void empty_buffer(struct pkv_out *out)
     out->used = 0;
 }
 
+void pkv_out_end_with(struct pkv_out *out, const char *tail)
+{
+    out->tail = tail;
+    out->tail_length = strlen(tail);
+}
+
 void pkv_out_end_row(struct pkv_out *out)
 {
     if (out->failure)
         return;
-    if (out->used == 0)
+    if (out->used == 0 && out->tail_length == 0)
         out->whole_bytes = out->written_bytes;
-    else
+    else if (out->used > 0)
         out->row_ends[(out->used - 1) / 8] |= (unsigned char)(1u << (out->used - 1) % 8);
 }
 
@@ -325,14 +320,21 @@ void pkv_out_spoil(struct pkv_out *out)
 /* Leave the whole rows of a file whose writing failed, or whose writer failed within a row. */
 static void cut(struct pkv_out *out)
 {
-    if (!out->partial || ftruncate(out->fd, (off_t)out->whole_bytes) < 0)
+    ssize_t length = (ssize_t)out->tail_length;
+    off_t end = (off_t)(out->whole_bytes + out->tail_length);
+    if (!out->partial || out->whole_bytes == 0 ||
+        pwrite(out->fd, out->tail, out->tail_length, (off_t)out->whole_bytes) != length ||
+        ftruncate(out->fd, end) < 0)
         out->whole_bytes = 0;
 }
 
 int pkv_out_close(struct pkv_out *out, struct pkv_err *err)
 {
+    if (!out->failure)
+        pkv_out_text(out, out->tail);
     int status = pkv_out_flush(out, err);
-    int ends_in_a_row = out->whole_bytes > 0 && out->whole_bytes < out->written_bytes;
+    int ends_in_a_row = out->tail_length == 0 && out->whole_bytes > 0 &&
+                        out->whole_bytes < out->written_bytes;
     if (out->fd >= 0 && (status < 0 || ends_in_a_row))
         cut(out);
     if (out->fd >= 0 && !is_standard_output(out) && close(out->fd) < 0 && status == 0) {

@@ -5,33 +5,49 @@
  * the same file), and renamed when it is done. One that is dropped leaves nothing; what a killed
  * writer left behind is taken over by the next. When a write
  * fails, the disk being full, what had been written is cut behind its last whole row and kept;
- * nothing is kept of a file whose writer marks no rows. What is no ordinary file (a pipe, a device)
- * is written straight.
+ * nothing is kept of a file whose writer marks no rows. What is no ordinary file (a pipe, a device,
+ * a descriptor as /dev/stdout) is written straight.
  * Numbers are formatted by hand: a row of 28 integers takes about 100 ns.
  */
 #ifndef PKV_BASE_OUT_H
 #define PKV_BASE_OUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "pagedkv/err.h"
+
+/* ---- place.c: before anything is opened ---- */
+
+#define PKV_OUT_PARTIAL ".partial"    /* what a file is called until it is done: its name and this */
+
+/* Would writing DIR/NAME (as pkv_out_open()) destroy `input`, an ordinary file that is read as well, under
+ * this name, by a link, or as the file written beside it? Either may be "-"; input NULL, or one that is not
+ * there, is never destroyed. 0, or -1 with PKV_ERR_INPUT and the path of the output. */
+int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err);
+/* Would two outputs with these paths get into each other's way? "-" is standard output. A device, as
+ * /dev/null, takes any number. */
+bool pkv_out_same(const char *a, const char *b);
+/* The descriptor that a path is a name of: "-", /dev/stdout, /dev/fd/3 ... -1 = none. */
+int pkv_out_descriptor(const char *path);
+
+/* ---- out.c ---- */
 
 struct pkv_out;
 
 /* Open DIR/NAME for writing (dir NULL = name is the whole path; name "-" = standard output, which
  * is never renamed). errors: PKV_ERR_INPUT when it cannot be made, PKV_ERR_MEMORY. */
 struct pkv_out *pkv_out_open(const char *dir, const char *name, struct pkv_err *err);
-/* Would writing DIR/NAME (as above) destroy `input`, an ordinary file that is read as well, under this
- * name, by a link, or as the file written beside it? Either may be "-"; input NULL, or one that is not
- * there, is never destroyed. 0, or -1 with PKV_ERR_INPUT and the path of the output. */
-int pkv_out_spare(const char *dir, const char *name, const char *input, struct pkv_err *err);
 /* Write errors are kept and reported by check, flush or commit: callers need not look each time. */
 void pkv_out_bytes(struct pkv_out *out, const char *bytes, size_t length);
 void pkv_out_text(struct pkv_out *out, const char *text);
 void pkv_out_char(struct pkv_out *out, char c);
 void pkv_out_i64(struct pkv_out *out, int64_t n);
 void pkv_out_u64(struct pkv_out *out, uint64_t n);
+/* The file ends with this text, also when it is cut behind a row, as what a JSON array is closed by. tail:
+ * a constant. To be said before anything is written. */
+void pkv_out_end_with(struct pkv_out *out, const char *tail);
 /* A row ends here: the file may be cut behind it. */
 void pkv_out_end_row(struct pkv_out *out);
 /* A row of a CSV file: the numbers, commas, a newline, the end of the row. num is at most 1,000. */

@@ -32,6 +32,7 @@ struct pkv_metrics {
     struct thinning thinning;
     bool gap_failed;
     bool has_kept;                 /* files of this run have their names */
+    unsigned missing, cut;         /* of enum pkv_file, those wanted: without a name; not whole */
     struct pkv_err gap_err;        /* why adding a gap failed; told at the next row */
 };
 
@@ -84,6 +85,9 @@ struct pkv_metrics *pkv_metrics_create(const struct pkv_metrics_config *config,
         pkv_metrics_destroy(m);
         return NULL;
     }
+#define COUNT(bit, field, name) m->missing |= m->field ? bit : 0u;
+    FILES(COUNT)
+#undef COUNT
     m->config.dir = NULL;    /* the caller's text; not needed any more */
     if (m->steps)
         write_step_header(m->steps);
@@ -171,10 +175,13 @@ struct pkv_sink pkv_metrics_sink(struct pkv_metrics *metrics)
 }
 
 /* Close one file; the first failure of several is the one told. */
-static void close_file(struct pkv_out *out, int *status, struct pkv_err *err)
+static void close_file(struct pkv_metrics *m, struct pkv_out *out, unsigned bit, int *status,
+                       struct pkv_err *err)
 {
-    if (out && pkv_out_close(out, *status < 0 ? NULL : err) < 0)
-        *status = -1;
+    if (!out || pkv_out_close(out, *status < 0 ? NULL : err) == 0)
+        return;
+    m->cut |= bit;
+    *status = -1;
 }
 
 static bool has_rows(const struct pkv_out *out)
@@ -183,7 +190,7 @@ static bool has_rows(const struct pkv_out *out)
 }
 
 /* A file that is lost takes one of an earlier run along, or that would stand among ours. */
-static void install_file(struct pkv_metrics *m, struct pkv_out **out, int *status,
+static void install_file(struct pkv_metrics *m, struct pkv_out **out, unsigned bit, int *status,
                          struct pkv_err *err)
 {
     struct pkv_out *file = *out;
@@ -195,19 +202,21 @@ static void install_file(struct pkv_metrics *m, struct pkv_out **out, int *statu
     else if (pkv_out_install(file, *status < 0 ? NULL : err) < 0)
         *status = -1;
     else
-        m->has_kept = true;
+        m->missing &= ~bit;
+    m->has_kept |= (m->missing & bit) == 0;
+    m->cut &= ~(m->missing & bit);
 }
 
 /* All files are closed before the first one takes its name: when nothing of the logs could be
  * written, what an earlier run left stays as it is. */
 static int put_in_place(struct pkv_metrics *m, int status, struct pkv_err *err)
 {
-#define CLOSE(bit, field, name) close_file(m->field, &status, err);
+#define CLOSE(bit, field, name) close_file(m, m->field, bit, &status, err);
     FILES(CLOSE)
 #undef CLOSE
     if (status < 0 && !has_rows(m->steps) && !has_rows(m->requests) && !has_rows(m->events))
         return -1;
-#define INSTALL(bit, field, name) install_file(m, &m->field, &status, err);
+#define INSTALL(bit, field, name) install_file(m, &m->field, bit, &status, err);
     FILES(INSTALL)
 #undef INSTALL
     return status;
@@ -250,6 +259,16 @@ const char *pkv_metrics_json(struct pkv_metrics *m, const struct pkv_run_info *i
 bool pkv_metrics_has_kept(const struct pkv_metrics *metrics)
 {
     return metrics->has_kept;
+}
+
+unsigned pkv_metrics_missing(const struct pkv_metrics *metrics)
+{
+    return metrics->missing;
+}
+
+unsigned pkv_metrics_cut(const struct pkv_metrics *metrics)
+{
+    return metrics->has_kept ? metrics->cut : 0;
 }
 
 const struct pkv_summary *pkv_metrics_summary(const struct pkv_metrics *metrics)

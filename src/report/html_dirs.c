@@ -2,7 +2,8 @@
  * html_dirs.c - one page of former runs, from the directories that they left.
  *
  * A directory with a report.html of the same run gives all of its islands: they have every step, though
- * steps.csv may be thinned out, and what no other file has. Else the other files are read.
+ * steps.csv may be thinned out, and what no other file has. Else, as when that page was cut off, the other
+ * files are read.
  */
 #include "report/explain_private.h"
 #include "report/html_private.h"
@@ -14,17 +15,6 @@
 
 #define MAX_PAGE_BYTES ((size_t)1 << 30)
 
-static char *join(const char *dir, const char *name, struct pkv_err *err)
-{
-    struct pkv_text t = {0};
-    pkv_text_fmt(&t, "%s/%s", dir, name);
-    if (!t.failed)
-        return t.text;
-    pkv_text_free(&t);
-    pkv_fail(err, PKV_ERR_MEMORY, "out of memory: no room for the name of %s", name);
-    return NULL;
-}
-
 /* 1 = it is there, 0 = it is not, -1 with an error. */
 static int read_if_there(const char *dir, const char *name, struct pkv_text *out, struct pkv_err *err)
 {
@@ -32,7 +22,7 @@ static int read_if_there(const char *dir, const char *name, struct pkv_text *out
     char buffer[1 << 16];
     size_t num = 0;
     int status = 0;
-    char *path = join(dir, name, err);
+    char *path = join_path(dir, name, err);
     if (!path)
         return -1;
     struct pkv_input *input = pkv_input_open(path, &own);
@@ -52,14 +42,12 @@ static int read_if_there(const char *dir, const char *name, struct pkv_text *out
     return -1;
 }
 
-/* Is the page that of the run whose summary.json lies beside it? "<" is written otherwise in a page. */
+/* Is the page that of the run whose summary.json lies beside it? */
 static bool is_of_run(const char *page, const struct pkv_text *summary)
 {
     struct pkv_text island = {0};
     bool same = html_island_read(page, "summary", &island) && !island.failed &&
-                (summary->length == 0 || strchr(summary->text, '<') ||
-                 (island.length == summary->length &&
-                  memcmp(island.text, summary->text, island.length) == 0));
+                (summary->length == 0 || html_json_is(summary->text, island.text, island.length));
     pkv_text_free(&island);
     return same;
 }
@@ -83,6 +71,17 @@ static void read_title(const char *page, struct pkv_text *title)
     }
 }
 
+/* A page that does not go on to its end, with nothing beside it to tell the run by. */
+static int fail_cut(const char *dir, struct pkv_err *err)
+{
+    char *path = join_path(dir, "report.html", err);
+    if (path)
+        pkv_fail_at(err, path, 0, 0, "is cut off: it does not end as a page does, and no summary.json is "
+                    "beside it");
+    pkv_free(path);
+    return -1;
+}
+
 /* What there is of one run is written; its head goes to the list of runs. */
 static int write_run(struct pkv_out *out, const char *prefix, const char *dir, struct pkv_text *title,
                      struct pkv_text *thinned, struct pkv_err *err)
@@ -91,7 +90,9 @@ static int write_run(struct pkv_out *out, const char *prefix, const char *dir, s
     int there = read_if_there(dir, "report.html", &page, err);
     if (there > 0 && read_if_there(dir, "summary.json", &summary, err) < 0)
         there = -1;
-    bool has_page = there > 0 && page.length > 0 && is_of_run(page.text, &summary);
+    bool is_cut = there > 0 && !html_is_whole(&page);
+    bool has_page = there > 0 && !is_cut && is_of_run(page.text, &summary);
+    bool is_alone = summary.length == 0;
     if (has_page) {
         read_title(page.text, title);
         html_islands_copy(out, prefix, page.text);
@@ -100,6 +101,8 @@ static int write_run(struct pkv_out *out, const char *prefix, const char *dir, s
     pkv_text_free(&summary);
     if (there < 0 || has_page)
         return there < 0 ? -1 : 0;
+    if (is_cut && is_alone)
+        return fail_cut(dir, err);
     return html_former_write(out, prefix, dir, title, thinned, err);
 }
 
@@ -146,9 +149,23 @@ static int write_runs(struct pkv_out *out, const char *const *dirs, size_t num, 
     return status;
 }
 
+/* The page of one run is made again in its place; that of several takes no page of theirs away. */
+static int spare_pages(const char *const *dirs, size_t num, const char *out_dir, struct pkv_err *err)
+{
+    int status = 0;
+    for (size_t i = 0; num > 1 && status == 0 && i < num; i++) {
+        char *page = join_path(dirs[i], "report.html", err);
+        status = page ? pkv_out_spare(out_dir, "report.html", page, err) : -1;
+        pkv_free(page);
+    }
+    return status;
+}
+
 int pkv_html_from_dirs(const char *const *dirs, size_t num, const char *out_dir, struct pkv_err *err)
 {
     PKV_ASSERT(num > 0);
+    if (spare_pages(dirs, num, out_dir, err) < 0)
+        return -1;
     struct pkv_out *out = pkv_out_open(out_dir, "report.html", err);
     char title[64];
     if (!out)

@@ -31,7 +31,17 @@ void html_end(struct pkv_out *out)
     pkv_out_bytes(out, (const char *)web_after_islands, web_after_islands_size);
 }
 
+/* The frame of another version may be another one, but it ends so. */
+bool html_is_whole(const struct pkv_text *page)
+{
+    static const char end[] = "</html>\n";
+    size_t length = sizeof end - 1;
+    return page->length >= length && memcmp(page->text + page->length - length, end, length) == 0 &&
+           !memchr(page->text, 0, page->length);
+}
+
 /* In JSON "<" stands in strings only, and there \u003c is the same. So no text ends the element. */
+#define LESS_THAN "\\u003c"
 void html_json(struct pkv_out *out, const char *prefix, const char *name, const char *json)
 {
     pkv_out_text(out, "<script type=\"application/json\" id=\"pkv-");
@@ -43,8 +53,21 @@ void html_json(struct pkv_out *out, const char *prefix, const char *name, const 
         pkv_out_bytes(out, json, plain);
         if (json[plain] == 0)
             break;
-        pkv_out_text(out, "\\u003c");
+        pkv_out_text(out, LESS_THAN);
         json += plain + 1;
     }
     pkv_out_text(out, "</script>\n");
+}
+
+bool html_json_is(const char *json, const char *island, size_t length)
+{
+    const char *end = island + length;
+    for (; *json; json++) {
+        const char *as = *json == '<' ? LESS_THAN : json;
+        size_t num = *json == '<' ? sizeof LESS_THAN - 1 : 1;
+        if ((size_t)(end - island) < num || memcmp(island, as, num) != 0)
+            return false;
+        island += num;
+    }
+    return island == end;
 }

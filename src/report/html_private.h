@@ -17,6 +17,10 @@ void html_begin(struct pkv_out *out, const char *title);
 void html_end(struct pkv_out *out);
 /* An island "pkv-" + prefix + name of JSON. Text from outside is safe in it. */
 void html_json(struct pkv_out *out, const char *prefix, const char *name, const char *json);
+/* Is that JSON what stands in an island? */
+bool html_json_is(const char *json, const char *island, size_t length);
+/* Does the text of a page go on to where a page ends? */
+bool html_is_whole(const struct pkv_text *page);
 
 /* ---- html.c ---- */
 

@@ -275,9 +275,12 @@ static void start_family(struct om_writer *w)
     unsigned family = w->metric->family;
     if (w->metric > w->layout->metrics && w->metric[-1].family == family)
         return;
+    const char *name = families[family].name, *unit = strrchr(name, '_');
     pkv_text_clear(&w->number);
-    pkv_text_fmt(&w->number, "# TYPE vllm:%s %s\n# HELP vllm:%s %s\n", families[family].name,
-                 types[families[family].kind], families[family].name, families[family].help);
+    pkv_text_fmt(&w->number, "# TYPE vllm:%s %s\n", name, types[families[family].kind]);
+    if (unit && strcmp(unit, "_seconds") == 0)
+        pkv_text_fmt(&w->number, "# UNIT vllm:%s seconds\n", name);
+    pkv_text_fmt(&w->number, "# HELP vllm:%s %s\n", name, families[family].help);
     put(w, &w->number);
 }
 

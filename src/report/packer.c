@@ -6,7 +6,6 @@
  */
 #include "report/packer.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -19,6 +18,7 @@
 
 struct packer {
     struct pkv_out *out;      /* owned */
+    const char *tail;
     bool is_packed;
     z_stream z;
     unsigned char chunk[CHUNK_SIZE];
@@ -47,14 +47,17 @@ static int begin_packing(struct packer *p, struct pkv_err *err)
     return 0;
 }
 
-struct packer *packer_open(const char *path, struct pkv_err *err)
+struct packer *packer_open(const char *path, const char *tail, struct pkv_err *err)
 {
     size_t length = strlen(path);
     struct packer *p = pkv_alloc(1, sizeof *p, err);
     if (!p)
         return NULL;
+    p->tail = tail;
     p->out = pkv_out_open(NULL, path, err);
     bool is_packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+    if (p->out && !is_packed)
+        pkv_out_end_with(p->out, tail);
     if (p->out && (!is_packed || begin_packing(p, err) == 0))
         return p;
     packer_drop(p);
@@ -99,18 +102,22 @@ static void end_packing(struct packer *p)
     p->is_packed = false;
 }
 
-int packer_commit(struct packer *p, const char *last, struct pkv_err *err)
+int packer_commit(struct packer *p, bool *out_kept, struct pkv_err *err)
 {
-    if (p->is_packed) {
-        pack(p, last, strlen(last), Z_FINISH);
-    } else {
-        pkv_out_text(p->out, last);
-        pkv_out_end_row(p->out);
-    }
-    end_packing(p);
     struct pkv_out *out = p->out;
+    if (p->is_packed)
+        pack(p, p->tail, strlen(p->tail), Z_FINISH);
+    end_packing(p);
     pkv_free(p);
-    return pkv_out_commit(out, err);
+    int status = pkv_out_close(out, err);
+    *out_kept = pkv_out_has_rows(out);
+    if (!*out_kept) {
+        pkv_out_drop(out);
+    } else if (pkv_out_install(out, status < 0 ? NULL : err) < 0) {
+        *out_kept = false;
+        status = -1;
+    }
+    return status;
 }
 
 void packer_drop(struct packer *p)

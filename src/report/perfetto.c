@@ -54,7 +54,7 @@ struct pkv_perfetto {
     struct packer *file;          /* owned */
     struct phases *phases;        /* owned */
     struct pkv_text text, id;     /* owned scratch: an event; an id */
-    bool has_event;
+    bool has_event, has_kept;
     struct lane **lanes;          /* [num_lanes] owned, each owned */
     size_t num_lanes, lanes_capacity;
     struct pkv_heap free_lanes;
@@ -430,7 +430,7 @@ struct pkv_perfetto *pkv_perfetto_create(const char *path, struct pkv_err *err)
         .came = on_came, .entered = on_entered, .ended = on_ended, .ctx = p};
     p->end_ns = PKV_NO_TIME;
     p->phases = phases_create(&listener, err);
-    p->file = p->phases ? packer_open(path, err) : NULL;
+    p->file = p->phases ? packer_open(path, "\n]\n", err) : NULL;
     if (p->file && name_process(p, 1, "requests", err) == 0 && name_process(p, 2, "pool", err) == 0 &&
         name_thread(p, PREEMPTIONS_THREAD, "preemptions", err) == 0 &&
         name_thread(p, REJECTIONS_THREAD, "rejections", err) == 0)
@@ -468,5 +468,10 @@ int pkv_perfetto_finish(struct pkv_perfetto *p, struct pkv_err *err)
     if (p->end_ns != PKV_NO_TIME)
         status = write_counters(p, p->after, p->end_ns, err);
     p->file = NULL;
-    return packer_commit(file, "\n]\n", status == 0 ? err : NULL) < 0 ? -1 : status;
+    return packer_commit(file, &p->has_kept, status == 0 ? err : NULL) < 0 ? -1 : status;
+}
+
+bool pkv_perfetto_has_kept(const struct pkv_perfetto *perfetto)
+{
+    return perfetto->has_kept;
 }

@@ -10,6 +10,9 @@
 #include "base/out.h"
 #include "pagedkv/report.h"
 
+/* DIR/NAME; the caller's to free. NULL and PKV_ERR_MEMORY. run_dir.c */
+char *join_path(const char *dir, const char *name, struct pkv_err *err);
+
 /* ---- layout.c ---- */
 
 /* A page that is being written. */

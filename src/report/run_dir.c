@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 
-static char *join(const char *dir, const char *name, struct pkv_err *err)
+char *join_path(const char *dir, const char *name, struct pkv_err *err)
 {
     struct pkv_text t = {0};
     pkv_text_fmt(&t, "%s/%s", dir, name);
@@ -205,11 +205,11 @@ int run_dir_open(struct run_dir *run, const char *dir, const struct run_dir_need
     struct pkv_text summary = {0}, yaml = {0};
     int status = -1;
     *run = (struct run_dir){0};
-    if ((run->requests = join(dir, "requests.csv", err)) &&
-        (run->events = join(dir, "events.jsonl", err)) &&
-        (run->steps = join(dir, "steps.csv", err)) &&
-        (run->summary = join(dir, "summary.json", err)) &&
-        (run->scenario_file = join(dir, "scenario.yaml", err)) && check_there(run, dir, needs, err) == 0)
+    if ((run->requests = join_path(dir, "requests.csv", err)) &&
+        (run->events = join_path(dir, "events.jsonl", err)) &&
+        (run->steps = join_path(dir, "steps.csv", err)) &&
+        (run->summary = join_path(dir, "summary.json", err)) &&
+        (run->scenario_file = join_path(dir, "scenario.yaml", err)) && check_there(run, dir, needs, err) == 0)
         status = read_run(run, &summary, &yaml, err);
     pkv_text_free(&summary);
     pkv_text_free(&yaml);
