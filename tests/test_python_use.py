@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""How the Python module is called: arguments that are wrong, texts, folders of several runs, copies,
+threads, interruptions, a Python without NumPy.
+
+usage: test_python_use.py PROGRAM SOURCE_ROOT LIBRARY
+"""
+import os
+import pathlib
+import sys
+import unittest
+
+import tap
+from program import FILES, ProgramCase, begin_again
+
+try:
+    import numpy as np
+except ImportError:
+    tap.skip_all("no NumPy here (python3-numpy)")
+
+SOURCE_ROOT = LIBRARY = pagedkv = None      # set by main
+
+SMALL = {
+    "kv": {"block_size": 4, "num_blocks": 8},
+    "step_time": {"model": "fixed", "ms": 1},
+    "traffic": {"requests": 5, "arrivals": {"law": "poisson", "rate_per_s": 500}, "prompt_tokens": 6,
+                "output_tokens": 4},
+}
+ROW = '{"timestamp": 0, "input_length": 8, "output_length": 6}\n'
+
+
+class Case(ProgramCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+
+    def refuses(self, kind, said, call, *args, **kwargs):
+        """It raises this kind of error, in a sentence that has each of the words in it."""
+        with self.assertRaises(kind) as caught:
+            call(*args, **kwargs)
+        for word in said:
+            self.assertIn(word, str(caught.exception))
+        self.assertIs(type(caught.exception), kind)
+        return caught.exception
+
+    def tree(self, folder="."):
+        return sorted(os.path.relpath(os.path.join(at, name), folder)
+                      for at, _, names in os.walk(folder) for name in names)
+
+
+class Arguments(Case):
+    def test_every(self):
+        """As --every: whole numbers from 1 to 2**64 - 1."""
+        whole = len(pagedkv.run(SMALL).steps["step"])
+        self.assertGreater(whole, 6)
+        for every, rows in ((1, whole), (np.int64(4), (whole + 3) // 4), (2**64 - 1, 1)):
+            self.assertEqual(len(pagedkv.run(SMALL, every=every).steps["step"]), rows)
+        for every in (0, -1, 2**64, 2**64 + 1):
+            self.refuses(ValueError, ["every", str(every), str(2**64 - 1)], pagedkv.run, SMALL, every=every)
+        for every in (2.0, "3", None, [1]):
+            self.refuses(TypeError, ["every", "whole number", repr(every)], pagedkv.run, SMALL, every=every)
+
+    def test_files(self):
+        few = ["scenario.yaml", "steps.csv"]
+        for number, files in enumerate((["steps", "scenario"], ("scenario", "steps"), "steps,scenario",
+                                        {"steps", "scenario"}, iter(["steps", "scenario"]))):
+            pagedkv.run(SMALL, out=f"few{number}", files=files)
+            self.assertEqual(self.tree(f"few{number}"), few)
+        pagedkv.run(SMALL, out="one", files="summary", events=True)
+        self.assertEqual(self.tree("one"), ["events.jsonl", "summary.json"])
+        before = self.tree()
+        self.refuses(ValueError, ["files", "'step'", "'steps'"], pagedkv.run, SMALL, out="o", files=["step"])
+        self.refuses(ValueError, ["files", "''", "summary"], pagedkv.run, SMALL, out="o", files="steps,")
+        self.refuses(ValueError, ["files", "3"], pagedkv.run, SMALL, out="o", files=[3])
+        self.refuses(ValueError, ["files", "[]"], pagedkv.run, SMALL, out="o", files=[[]])
+        self.refuses(ValueError, ["files", "none"], pagedkv.run, SMALL, out="o", files=[])
+        self.refuses(TypeError, ["files", "int"], pagedkv.run, SMALL, out="o", files=3)
+        self.assertEqual(self.tree(), before)
+        self.assertFalse(os.path.exists("o"))
+
+    def test_files_want_a_folder(self):
+        """As --files wants -o."""
+        self.assertIn("--files", self.call("run", "x.yaml", "--files", "steps").stderr)
+        for options in ({}, {"events": True}):
+            self.refuses(ValueError, ["files", "out"], pagedkv.run, SMALL, files=["steps"], **options)
+
+    def test_settings(self):
+        for settings, name in ((["kv.num_blocks=3"], "list"), ("kv.num_blocks=3", "str"), ([], "list"),
+                               (3, "int")):
+            self.refuses(TypeError, ["settings", "dict", name], pagedkv.run, SMALL, settings)
+            self.refuses(TypeError, ["settings", "dict", name], pagedkv.compare, SMALL,
+                         {"kv.num_blocks": [8]}, settings)
+            self.refuses(TypeError, ["settings", "dict", name], pagedkv.replay, "t.jsonl", settings,
+                         num_blocks=8)
+        self.refuses(TypeError, ["settings", "key", "3"], pagedkv.run, SMALL, {3: 3})
+        for value in (object(), b"text", {"a", "b"}, 1j):
+            name = type(value).__name__
+            self.refuses(TypeError, ["kv.num_blocks", name], pagedkv.run, SMALL, {"kv.num_blocks": value})
+            self.refuses(TypeError, [name], pagedkv.run, {**SMALL, "title": value})
+        self.assertEqual(pagedkv.run(SMALL, None).summary["blocks"]["num_blocks"], 8)
+        run = pagedkv.run(SMALL, {"kv.num_blocks": np.array(9)})
+        self.assertEqual(run.summary["blocks"]["num_blocks"], 9)
+
+    def test_vary(self):
+        for vary in (["kv.num_blocks"], "kv.num_blocks", None):
+            self.refuses(TypeError, ["vary", "dict", type(vary).__name__], pagedkv.compare, SMALL, vary)
+        for value in (512, "newest", None, {"a": 1}, b"12", {8, 9}):
+            self.refuses(TypeError, ["vary", "scheduler.preempt", "list", type(value).__name__],
+                         pagedkv.compare, SMALL, {"kv.num_blocks": [8], "scheduler.preempt": value})
+        self.refuses(ValueError, ["vary", "kv.num_blocks", "empty"], pagedkv.compare, SMALL,
+                     {"kv.num_blocks": []})
+        self.refuses(TypeError, ["vary", "key", "3"], pagedkv.compare, SMALL, {3: [3]})
+        for values in ((8, 9), range(8, 10), np.array([8, 9]), iter([8, 9])):
+            runs = pagedkv.compare(SMALL, {"kv.num_blocks": values})
+            self.assertEqual([run.summary["blocks"]["num_blocks"] for run in runs], [8, 9])
+
+    def test_jobs(self):
+        for jobs in (0, -1):
+            self.refuses(ValueError, ["jobs", str(jobs)], pagedkv.compare, SMALL, {"kv.num_blocks": [8]},
+                         jobs=jobs)
+        for jobs in (2.5, "2"):
+            self.refuses(TypeError, ["jobs", "whole number"], pagedkv.compare, SMALL,
+                         {"kv.num_blocks": [8]}, jobs=jobs)
+        for jobs in (None, 1, np.int64(2), 10**30):
+            self.assertEqual(len(pagedkv.compare(SMALL, {"kv.num_blocks": [8, 9]}, jobs=jobs)), 2)
+
+    def test_keywords(self):
+        self.refuses(TypeError, ["run()", "'evry'", "'every'"], pagedkv.run, SMALL, evry=3)
+        self.refuses(TypeError, ["compare()", "'job'", "'jobs'"], pagedkv.compare, SMALL,
+                     {"kv.num_blocks": [8]}, job=3)
+        self.refuses(TypeError, ["replay()", "'num_bloks'", "'num_blocks'"], pagedkv.replay, "t.jsonl",
+                     num_bloks=3)
+
+    def test_paths(self):
+        self.write("s.yaml", "kv: {num_blocks: 8, block_size: 4}\nstep_time: fixed:1\n"
+                             "traffic: {trace: t.jsonl}\n")
+        self.write("t.jsonl", ROW)
+        self.write("'t'.jsonl", ROW)
+        for scenario in ("s.yaml", b"s.yaml", pathlib.Path("s.yaml")):
+            self.assertEqual(pagedkv.run(scenario).outcome, "done")
+        for trace in ("'t'.jsonl", b"'t'.jsonl", pathlib.Path("'t'.jsonl")):
+            self.assertEqual(pagedkv.replay(trace, num_blocks=8).summary["requests"]["completed"], 1)
+        for out in ("a", b"b", pathlib.Path("c")):
+            pagedkv.run("s.yaml", out=out)
+            self.assertEqual(self.tree(out if isinstance(out, str) else os.fsdecode(out)), sorted(FILES))
+        for value in (5, ["s.yaml"], 1.5):
+            name = type(value).__name__
+            self.refuses(TypeError, ["scenario", "path", "dict", name], pagedkv.run, value)
+            self.refuses(TypeError, ["trace", "path", name], pagedkv.replay, value, num_blocks=8)
+            self.refuses(TypeError, ["out", "path", name], pagedkv.run, "s.yaml", out=value)
+        self.refuses(TypeError, ["trace", "path", "NoneType"], pagedkv.replay, None, num_blocks=8)
+        for call, what in ((lambda text: pagedkv.run(text), "scenario"),
+                           (lambda text: pagedkv.replay(text, num_blocks=8), "trace"),
+                           (lambda text: pagedkv.run("s.yaml", out=text), "out")):
+            self.refuses(ValueError, [what, "empty"], call, "")
+            self.refuses(ValueError, ["NUL"], call, "a\0b")
+
+    def test_a_wrong_call_makes_no_folder(self):
+        wrong = {**SMALL, "traffic": {"requests": "many"}}
+        os.mkdir("old")
+        for out in ("new", os.path.join("x", "y", "z"), "old"):
+            self.refuses(pagedkv.Error, ["many"], pagedkv.run, wrong, out=out)
+            self.refuses(pagedkv.Error, ["many"], pagedkv.compare, wrong, {"kv.num_blocks": [8, 9]}, out=out)
+        self.assertEqual(os.listdir("."), ["old"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    ProgramCase.program, SOURCE_ROOT, LIBRARY = map(os.path.abspath, sys.argv[1:])
+    begin_again(SOURCE_ROOT, LIBRARY)
+    import pagedkv     # noqa: F811
+    tap.main(__name__)
