@@ -164,6 +164,68 @@ class Arguments(Case):
         self.assertEqual(os.listdir("."), ["old"])
 
 
+class Folders(Case):
+    """compare(out=): each combination has a folder of its own there, named after what it varies."""
+
+    def test_each_has_its_own(self):
+        vary = {"kv.num_blocks": [8, 12], "traffic.seed": [1, 2]}
+        runs = pagedkv.compare(SMALL, vary, out="grid", jobs=4)
+        self.assertEqual([run.out for run in runs],
+                         [os.path.join("grid", f"kv.num_blocks={blocks},traffic.seed={seed}")
+                          for blocks in (8, 12) for seed in (1, 2)])
+        for run in runs:
+            self.assertEqual(self.tree(run.out), sorted(FILES))
+            self.assertEqual(self.summary(run.out), run.summary)
+            self.assertEqual(int(self.summary(run.out)["blocks"]["num_blocks"]), run.varied["kv.num_blocks"])
+            alone = pagedkv.run(SMALL, run.varied, out="alone")
+            self.assertEqual(alone.out, "alone")
+            self.assertEqual(self.read("alone", "steps.csv"), self.read(run.out, "steps.csv"))
+        self.assertEqual(len(self.tree("grid")), 4 * len(FILES))
+        self.assertIsNone(pagedkv.run(SMALL).out)
+        self.assertIsNone(pagedkv.run(SMALL, events=True).out)
+
+    def test_options_are_of_each(self):
+        runs = pagedkv.compare(SMALL, {"kv.num_blocks": [8, 9, 10]}, out=pathlib.Path("a") / "b",
+                               files=iter(["summary"]), events=True)
+        for run in runs:
+            self.assertEqual(self.tree(run.out), ["events.jsonl", "summary.json"])
+            self.assertEqual(len(run.events), len(self.read(run.out, "events.jsonl").splitlines()))
+
+    def names(self, vary):
+        runs = pagedkv.compare(SMALL, vary, out="names", files=["summary"], steps=False)
+        names = [os.path.relpath(run.out, "names") for run in runs]
+        for run, name in zip(runs, names):
+            self.assertEqual(self.summary(run.out), run.summary)
+            self.assertNotIn("/", name)
+            self.assertLess(len(os.fsencode(name)), 256)
+        self.assertEqual(len(set(names)), len(runs))
+        return names
+
+    def test_names(self):
+        self.assertEqual(self.names({}), ["."])
+        self.assertEqual(self.names({"kv.prefix_cache": [True, np.bool_(False)]}),
+                         ["kv.prefix_cache=true", "kv.prefix_cache=false"])
+        steps = [{"model": "fixed", "ms": 1}, "fixed:2"]
+        self.assertEqual(self.names({"step_time": steps}),
+                         ["step_time=_model_fixed_ms_1_", "step_time=fixed_2"])
+        # The same twice, also when it only looks so in a name.
+        self.assertEqual(self.names({"kv.num_blocks": [8, 8]}), ["0-kv.num_blocks=8", "1-kv.num_blocks=8"])
+        self.assertEqual(self.names({"title": ["a/b", "a:b", "c"]}), ["0-title=a_b", "1-title=a_b", "2-title=c"])
+        self.assertEqual(len(self.names({"title": ["\u00e9" * 400, "\u00e9" * 401]})), 2)
+
+    def test_an_earlier_folder_stays(self):
+        os.mkdir("grid")
+        self.write("grid/mine", "")
+        pagedkv.compare(SMALL, {"kv.num_blocks": [8]}, out="grid", files=["summary"])
+        self.refuses(pagedkv.Error, ["many"], pagedkv.compare, SMALL, {"kv.num_blocks": ["many"]}, out="grid")
+        self.assertEqual(self.tree("grid"), ["kv.num_blocks=8/summary.json", "mine"])
+
+    def test_no_folder_can_be_made(self):
+        self.write("file", "")
+        self.refuses(pagedkv.Error, ["file", "directory"], pagedkv.compare, SMALL, {"kv.num_blocks": [8, 9]},
+                     out="file")
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)

@@ -455,6 +455,7 @@ class Run:
                    came out at the end of the step that began at time_ns
     events         with events=True: a list of dicts, the lines of events.jsonl
     settings       those it ran with; varied: of compare(), what this run has of its own
+    out            the folder with its files; None = none
     """
 
     def __init__(self, sim, tables, events):
@@ -467,7 +468,7 @@ class Run:
         self.steps, self.extra, self.gaps = (_columns(sim, number) if tables[number] else {}
                                              for number in (_STEPS, _EXTRA, _GAPS))
         self.events = events
-        self.settings, self.varied = {}, {}
+        self.settings, self.varied, self.out = {}, {}, None
 
     @functools.cached_property
     def requests(self):     # texts take a moment, and not everybody looks at them
@@ -580,7 +581,9 @@ def _run_here(sim, scenario, settings, *, steps=True, requests=True, extra=False
         _source(scenario, config)
         sim.create(config)
         sim.go()
-        return Run(sim, tables, _read_events(folder) if events else None)
+        made = Run(sim, tables, _read_events(folder) if events else None)
+        made.out = out
+        return made
 
 
 _OPTIONS = _run_here.__kwdefaults__
@@ -671,24 +674,43 @@ def _combinations(vary):
     return [dict(zip(values, combination)) for combination in itertools.product(*values.values())]
 
 
+_NAME_BYTES = 200     # a file system takes 255
+
+
+def _folder_names(combinations):
+    """One of its own for each, after what it varies; "" = nothing is varied."""
+    def word(text):
+        return re.sub(r"[^\w.+-]+", "_", text)
+
+    names = []
+    for varied in combinations:
+        name = ",".join(f"{word(key)}={word(_setting_text(value))}" for key, value in varied.items())
+        names.append(name.encode()[:_NAME_BYTES].decode("utf-8", "ignore"))
+    return names if len(set(names)) == len(names) else [f"{i}-{name}" for i, name in enumerate(names)]
+
+
 def compare(scenario, vary, settings=None, *, jobs=None, **options):
     """Run a scenario with every combination of values and return the list of Runs, the first key changing
     slowest. run.varied tells the values of each.
 
     vary       {"kv.num_blocks": [512, 1024], "scheduler.preempt": ["newest", "least_lost"]}
     jobs       runs side by side; as many as there are processors
-    options    those of run(); steps=False keeps memory small
+    options    those of run(); steps=False keeps memory small. In the folder out each run has one of its
+               own, named after what it varies, as kv.num_blocks=512,scheduler.preempt=newest; run.out
 
     The first error of the combinations in their order is raised, and the others are stopped."""
     options = _options("compare", options, ("settings", "jobs"))
     common = _dict("settings", {} if settings is None else settings)
     combinations = _combinations(vary)
     num_threads = min(_whole("jobs", os.cpu_count() or 1 if jobs is None else jobs), len(combinations))
+    out = options["out"]
+    folders = ([os.path.join(out, name) if name else out for name in _folder_names(combinations)]
+               if out else [None] * len(combinations))
     sims = [_Sim() for _ in combinations]
 
     def one(number):
         given = {**common, **combinations[number]}
-        made = _run_here(sims[number], scenario, _settings(given), **options)
+        made = _run_here(sims[number], scenario, _settings(given), **{**options, "out": folders[number]})
         made.settings, made.varied = given, combinations[number]
         sims[number] = None     # arrays keep what they need
         return made
@@ -698,7 +720,10 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
             if sim is not None:
                 sim.stop()
 
-    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+    with _gone_after_errors(out), concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+        if out:     # or else one that fails takes it away from the others
+            with contextlib.suppress(OSError):      # which they will tell
+                os.makedirs(out, exist_ok=True)
         tasks = [pool.submit(one, number) for number in range(len(combinations))]
         try:
             return [task.result() for task in tasks]
