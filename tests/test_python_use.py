@@ -4,8 +4,14 @@ threads, interruptions, a Python without NumPy.
 
 usage: test_python_use.py PROGRAM SOURCE_ROOT LIBRARY
 """
+import concurrent.futures
+import copy
+import gc
+import io
+import multiprocessing
 import os
 import pathlib
+import pickle
 import sys
 import unittest
 
@@ -224,6 +230,127 @@ class Folders(Case):
         self.write("file", "")
         self.refuses(pagedkv.Error, ["file", "directory"], pagedkv.compare, SMALL, {"kv.num_blocks": [8, 9]},
                      out="file")
+
+
+def copies(value):
+    return copy.copy(value), copy.deepcopy(value), *(pickle.loads(pickle.dumps(value, protocol))
+                                                     for protocol in range(pickle.HIGHEST_PROTOCOL + 1))
+
+
+def in_another_process(seed):
+    if seed == 0:
+        return pagedkv.run(SMALL, {"kv.num_blocks": "many"})
+    return pagedkv.run(SMALL, {"traffic.seed": seed}, extra=True, events=True)
+
+
+class Copies(Case):
+    WHOLE = {"extra": True, "gaps": True, "events": True}
+
+    def assert_same(self, copied, run):
+        for name in ("summary_json", "summary", "scenario_yaml", "diagnosis", "outcome", "events", "settings",
+                     "varied", "out"):
+            self.assertEqual(getattr(copied, name), getattr(run, name))
+        for name in ("steps", "requests", "extra", "gaps"):
+            ours, theirs = getattr(copied, name), getattr(run, name)
+            self.assertEqual(list(ours), list(theirs))
+            for column, values in theirs.items():
+                self.assertEqual((ours[column].tolist(), ours[column].dtype), (values.tolist(), values.dtype))
+                self.assertIs(type(ours[column]), type(values))
+        self.assertEqual(repr(copied), repr(run))
+
+    def test_a_run(self):
+        # Without requests, with those nobody has looked at, with those that were.
+        for look, options in ((False, {"requests": False}), (False, self.WHOLE), (True, self.WHOLE)):
+            run, = pagedkv.compare(SMALL, {"kv.num_blocks": [4]}, {"kv.prefix_cache": False}, **options)
+            expected = pagedkv.run(SMALL, {"kv.num_blocks": 4, "kv.prefix_cache": False}, **options)
+            expected.varied, expected.summary_json = run.varied, run.summary_json
+            expected.summary = run.summary
+            if look:
+                self.assertGreater(len(run.requests), 0)
+            for copied in copies(run):
+                self.assert_same(copied, expected)
+        self.assertGreater(int(expected.requests["preemptions"].sum()), 0)
+
+    def test_a_copy_stands_alone(self):
+        run = pagedkv.run(SMALL)
+        free, finish = run.steps["free_blocks"].tolist(), run.requests["finish_ns"].tolist()
+        for copied in copies(run)[1:]:      # the first one shares the arrays
+            for ours, theirs in ((copied.steps, run.steps), (copied.requests, run.requests)):
+                self.assertFalse(any(np.shares_memory(ours[name], theirs[name]) for name in theirs
+                                     if theirs[name].dtype == np.int64))
+        shared, deep = copy.copy(run), copy.deepcopy(run)
+        deep.steps["time_ns"][:] = -1
+        del run, copied
+        gc.collect()
+        pagedkv.run(SMALL, {"kv.num_blocks": 4})
+        for left in (shared, deep):
+            self.assertEqual(left.steps["free_blocks"].tolist(), free)
+            self.assertEqual(left.requests["finish_ns"].tolist(), finish)
+
+    def test_an_error(self):
+        error = self.refuses(pagedkv.Error, ["'many'"], pagedkv.run, "kv:\n  num_blocks: many\n")
+        self.assertEqual((error.line, error.column), (2, 15))
+        for copied in copies(error):
+            self.assertIs(type(copied), pagedkv.Error)
+            self.assertEqual((str(copied), copied.code, copied.path, copied.line, copied.column, copied.text),
+                             (str(error), "input", "<text>", 2, 15, error.text))
+
+    def test_other_processes(self):
+        """Runs and errors come back from them."""
+        expected = [pagedkv.run(SMALL, {"traffic.seed": seed}) for seed in (1, 2, 3)]
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            for run, alone in zip(pool.map(in_another_process, (1, 2, 3)), expected):
+                for name, values in alone.steps.items():
+                    self.assertEqual(run.steps[name].tolist(), values.tolist())
+            error = pool.submit(in_another_process, 0).exception(timeout=60)
+        self.assertIsInstance(error, pagedkv.Error)
+        self.assertEqual(error.path, "settings")
+
+    def test_nothing_is_said(self):
+        """No exception that Python can only print, as one in a __del__."""
+        said, theirs = io.StringIO(), sys.stderr
+        sys.stderr = said
+        try:
+            sim = pagedkv.run(SMALL)._sim
+            for call in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaises(TypeError):
+                    call(sim)
+            copies(pagedkv.run(SMALL))
+            del sim
+            gc.collect()
+        finally:
+            sys.stderr = theirs
+        self.assertEqual(said.getvalue(), "")
+
+
+class Closed(Case):
+    """The library's run after its memory is gone: an error, never a look at that memory."""
+
+    def test_every_call(self):
+        run = pagedkv.run(SMALL, extra=True)
+        sim = run._sim
+        run.steps = run.extra = None
+        sim.close()
+        sim.close()
+        sim.stop()
+        sim.has_run = False
+        for call in (sim.go, lambda: run.requests, lambda: pagedkv.Run(sim, (True,) * 4, None),
+                     lambda: pagedkv._columns(sim, 0), lambda: pagedkv._texts(sim)):
+            self.refuses(ValueError, ["closed"], call)
+        # A copy wants the requests, which nobody had looked at.
+        self.refuses(ValueError, ["closed"], copy.copy, run)
+
+    def test_no_run_runs_twice(self):
+        run = pagedkv.run(SMALL)
+        self.refuses(ValueError, ["has run"], run._sim.go)
+        self.assertEqual(len(run.requests["id"]), 5)
+
+    def test_before_it_begins(self):
+        sim = pagedkv._Sim()
+        self.refuses(ValueError, ["closed"], lambda: sim.address)
+        self.refuses(ValueError, ["closed"], sim.go)
+        sim.stop()
+        sim.close()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ copy them to change them. Frames are copies. Texts (id, status, reason, tenant) 
 object). A time that never was (a request that was not admitted has no admitted_ns) is masked:
 admitted_ns, first_token_ns, finish_ns, max_gap_ns and queue_ns are numpy.ma arrays with NO_TIME below
 the mask. Means, sums and maxima leave masked values out; for numpy.percentile, which does not, take
-.compressed().
+.compressed(). A Run can be pickled and copied, and so be sent to other processes; copy.deepcopy() and a
+pickle have the arrays by their values.
 
 Memory. 224 bytes a row of steps, 104 more with extra=True, 24 a row of gaps, 168 a request and its
 texts. every= and on_change= thin steps out as the program's options do; steps=False keeps none.
@@ -103,6 +104,9 @@ class Error(Exception):
         place = "".join(f"{part}:" for part in (path, line or "", column or "") if part)
         super().__init__(f"{place} {text}" if place else text)
         self.code, self.path, self.line, self.column, self.text = code, path, line, column, text
+
+    def __reduce__(self):       # copied, and sent to other processes, by all that it was made of
+        return type(self), (self.code, self.path, self.line, self.column, self.text), self.__dict__
 
 
 # ---- the library ----
@@ -322,8 +326,17 @@ class _Sim:
 
     def __init__(self):
         self.pointer = None
-        self.stopped = False
-        self.lock = threading.Lock()    # of both, for stop() from another thread
+        self.has_run = self.stopped = False
+        self.lock = threading.Lock()    # of pointer and stopped, for stop() from another thread
+
+    def __reduce__(self):
+        raise TypeError("the library's run cannot be copied; a Run can")
+
+    @property
+    def address(self):
+        if not self.pointer:
+            raise ValueError("the library's run is closed, or was never made")
+        return self.pointer
 
     def create(self, config):
         err = _Err()
@@ -350,11 +363,14 @@ class _Sim:
 
     def go(self):
         """What fails is closed now: an exception that somebody keeps would keep files half written."""
+        if self.has_run:
+            raise ValueError("the library's run has run")
+        self.has_run = True
         err, again, begin = _Err(), _Err(), time.perf_counter_ns()
-        failed = _lib.pkv_sim_run(self.pointer, ctypes.byref(err)) < 0
+        failed = _lib.pkv_sim_run(self.address, ctypes.byref(err)) < 0
         if not failed or _CODES[err.code] != "input":      # else nothing is kept, as by the program
             wall_ns = time.perf_counter_ns() - begin
-            if _lib.pkv_sim_finish(self.pointer, wall_ns, ctypes.byref(again)) < 0 and not failed:
+            if _lib.pkv_sim_finish(self.address, wall_ns, ctypes.byref(again)) < 0 and not failed:
                 failed, err = True, again
         if failed:
             self.close()
@@ -374,7 +390,7 @@ class _Memory:
 
 def _columns(sim, number):
     """All columns of a table: {name: array}."""
-    columns = _lib.pkv_sim_columns(sim.pointer)
+    columns = _lib.pkv_sim_columns(sim.address)
     num = _lib.pkv_columns_num_rows(columns, number)
     out = {}
     for i in range(_lib.pkv_columns_num(number)):
@@ -387,7 +403,7 @@ def _columns(sim, number):
 
 def _texts(sim):
     length = ctypes.c_size_t()
-    address = _lib.pkv_columns_texts(_lib.pkv_sim_columns(sim.pointer), ctypes.byref(length))
+    address = _lib.pkv_columns_texts(_lib.pkv_sim_columns(sim.address), ctypes.byref(length))
     return ctypes.string_at(address, length.value) if length.value else b""
 
 
@@ -460,15 +476,19 @@ class Run:
 
     def __init__(self, sim, tables, events):
         self._sim = sim if tables[_REQUESTS] else None
-        self.summary_json = _lib.pkv_sim_summary_json(sim.pointer).decode()
-        self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.pointer).decode("utf-8", "surrogateescape")
-        self.diagnosis = _lib.pkv_sim_diagnosis(sim.pointer).decode("utf-8", "replace")
+        self.summary_json = _lib.pkv_sim_summary_json(sim.address).decode()
+        self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.address).decode("utf-8", "surrogateescape")
+        self.diagnosis = _lib.pkv_sim_diagnosis(sim.address).decode("utf-8", "replace")
         self.summary = json.loads(self.summary_json)
         self.outcome = self.summary["outcome"]
         self.steps, self.extra, self.gaps = (_columns(sim, number) if tables[number] else {}
                                              for number in (_STEPS, _EXTRA, _GAPS))
         self.events = events
         self.settings, self.varied, self.out = {}, {}, None
+
+    def __getstate__(self):
+        """For copies and pickles: the arrays by their values, and nothing of the library."""
+        return {**self.__dict__, "requests": self.requests, "_sim": None}
 
     @functools.cached_property
     def requests(self):     # texts take a moment, and not everybody looks at them
