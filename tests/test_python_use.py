@@ -8,6 +8,7 @@ import concurrent.futures
 import copy
 import gc
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -168,6 +169,61 @@ class Arguments(Case):
             self.refuses(pagedkv.Error, ["many"], pagedkv.run, wrong, out=out)
             self.refuses(pagedkv.Error, ["many"], pagedkv.compare, wrong, {"kv.num_blocks": [8, 9]}, out=out)
         self.assertEqual(os.listdir("."), ["old"])
+
+
+# What YAML takes for something else than a text, or would end a text at, and signs that JSON writes as they are.
+TEXTS = """null Null NULL ~ true True false yes no on off y 1 -1 +1 1.5 .5 1e3 0x1f 0o17 012 1_000 .inf -.inf .nan
+    2001-01-01 1:30 - -a ? : :a a: a:b a::b # #b a#b & &a * *a ! !a !!str % %a @ @a ` `a | > |- >- ' " 'a' "a" 'a
+    "a a' '' "" [ ] { } [a] {a} [a {a a] a} , ,a a,b << = . .. ... --- --a \\ \\n \\u0041 $a ~a 40GiB 1ms a/b ./a
+    """.split() + ["a: b", "a :b", "a #b", "- a", "? a", ": a", "--- a", "!!str a", "a, b", "[a, b]", "{a: b}", " a",
+                   "a ", "null ", " null", "a\nb", "a\n", "\n", "a\r\nb", "a\tb", "\t", "a\x01b", "a\x1bb",
+                   "a\x7fb", "a\x80b", "a\x85b", "a\xa0b", "a\u2028b", "a\u2029b", "a\ufeffb", "\ufeff", "caf\u00e9",
+                   "\U0001f600"]
+
+
+class Texts(Case):
+    """A text in a dict is that text, whatever YAML would make of it."""
+
+    @staticmethod
+    def resolved(run, key):
+        """The value of a key on the outermost level of scenario.yaml, which writes texts as JSON does."""
+        line, = (line for line in run.scenario_yaml.split("\n") if line.startswith(key + ": "))
+        return json.loads(line.split(": ", 1)[1])
+
+    def test_titles(self):
+        for text in TEXTS:
+            with self.subTest(repr(text)):
+                run = pagedkv.run({**SMALL, "title": text})
+                self.assertEqual(self.resolved(run, "title"), text)
+
+    def test_inside(self):
+        """In a list of maps: the names of tenants come out in requests.csv."""
+        for text in TEXTS:
+            with self.subTest(repr(text)):
+                tenants = [{"name": text, "weight": 1}]
+                run = pagedkv.run({**SMALL, "traffic": {**SMALL["traffic"], "tenants": tenants}})
+                self.assertEqual(run.requests["tenant"].tolist(), [text] * 5)
+
+    def test_null(self):
+        """None is no value; the word of four letters is a text, which no number is."""
+        pool = {"block_size": 4, "num_blocks": 8}
+        self.refuses(pagedkv.Error, ["kv.num_blocks", "no value"], pagedkv.run,
+                     {**SMALL, "kv": {**pool, "num_blocks": None}})
+        self.refuses(pagedkv.Error, ["kv.num_blocks", "text"], pagedkv.run,
+                     {**SMALL, "kv": {**pool, "num_blocks": "null"}})
+
+    def test_quantities(self):
+        """A word may be a number with its unit, or a switch."""
+        said = {"kv": {"block_size": "4", "num_blocks": 8, "prefix_cache": "false"}, "step_time": "fixed:2.5ms"}
+        run = pagedkv.run({**SMALL, **said})
+        self.assertEqual(set(run.steps["dur_ns"].tolist()), {2_500_000})
+        self.assertEqual(run.summary["blocks"]["block_size"], 4)
+        self.assertEqual(run.summary["tokens"]["queried"], 0)
+
+    def test_no_text(self):
+        for text in ("\ud800", "a\udfff"):
+            self.refuses(ValueError, ["surrogate", "title"], pagedkv.run, {**SMALL, "title": text})
+        self.refuses(ValueError, ["surrogate"], pagedkv.run, SMALL, {"title": "\ud800"})
 
 
 class Folders(Case):

@@ -267,7 +267,8 @@ _NO_LISTS = (bytes, bytearray, memoryview, collections.abc.Set)     # the last h
 
 
 def _yaml(value):
-    """A value in YAML's flow style. A word stands as it is, so that "40GiB" and "1ms" are quantities."""
+    """A value in YAML's flow style. A word stands as it is, so that "40GiB" and "1ms" are quantities: to
+    the reader of scenarios each is the text that it looks like, but null."""
     if value is None:
         return "null"
     if isinstance(value, (bool, np.bool_)):
@@ -277,7 +278,7 @@ def _yaml(value):
     if isinstance(value, numbers.Real):
         return format(decimal.Decimal(repr(float(value))), "f")
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+        return value if _PLAIN.fullmatch(value) and value != "null" else json.dumps(value, ensure_ascii=False)
     if isinstance(value, os.PathLike):
         return json.dumps(os.fsdecode(value), ensure_ascii=False)
     if isinstance(value, np.ndarray):
@@ -304,7 +305,12 @@ def _setting_text(value):
 def _encode(text):
     if "\0" in text:
         raise ValueError("a NUL character has no place in a scenario or a setting")
-    return os.fsencode(text)
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError as error:
+        around = text[max(error.start - 20, 0):error.end]
+        raise ValueError("half of a surrogate pair has no place in a scenario or a setting; it is where "
+                         f"{around!r} ends") from None
 
 
 def _settings(given, origin="settings"):
