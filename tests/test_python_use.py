@@ -7,12 +7,14 @@ usage: test_python_use.py PROGRAM SOURCE_ROOT LIBRARY
 import concurrent.futures
 import copy
 import gc
+import importlib.util
 import io
 import json
 import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
 import sys
 import unittest
 
@@ -33,6 +35,10 @@ SMALL = {
                 "output_tokens": 4},
 }
 ROW = '{"timestamp": 0, "input_length": 8, "output_length": 6}\n'
+
+
+def has_matplotlib():
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 class Case(ProgramCase):
@@ -407,6 +413,68 @@ class Closed(Case):
         self.refuses(ValueError, ["closed"], sim.go)
         sim.stop()
         sim.close()
+
+
+class Lacking(Case):
+    """What is not installed is told in a sentence that says how to get it."""
+    EXAMPLE = ("tools", "python", "example.py")
+
+    def python(self, *args):
+        return subprocess.run([sys.executable, *args], cwd=self.folder, check=False, text=True, timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def last_line(self, *args):
+        result = self.python(*args)
+        self.assertEqual(result.returncode, 1)
+        return result.stderr.rstrip("\n").split("\n")[-1]
+
+    def check_sentence(self, said, package):
+        for word in (package, sys.executable, "/usr/bin/python3"):
+            self.assertIn(word, said)
+
+    def test_no_numpy(self):
+        # Without its site packages, and with one that is not there.
+        for args in (("-S", "-c", "import pagedkv"),
+                     ("-c", "import sys; sys.modules['numpy'] = None; import pagedkv")):
+            said = self.last_line(*args)
+            self.assertTrue(said.startswith("ImportError: pagedkv needs NumPy"), said)
+            self.check_sentence(said, "python3-numpy")
+
+    def test_a_broken_numpy(self):
+        """What it says itself is more to the point."""
+        os.mkdir("numpy")
+        self.write("numpy/__init__.py", "import no_such_part\n")
+        self.assertIn("no_such_part", self.last_line("-c", "import sys; sys.path.insert(0, '.'); import pagedkv"))
+
+    def test_no_pandas(self):
+        for call in ("run.steps_frame()", "run.requests_frame()", "run.gaps_frame()", "pagedkv.table([run])"):
+            said = self.last_line("-c", f"import sys; sys.modules['pandas'] = None; import pagedkv\n"
+                                        f"run = pagedkv.run({SMALL!r}, gaps=True)\n{call}")
+            self.assertTrue(said.startswith("ImportError: frames need pandas"), said)
+            self.check_sentence(said, "python3-pandas")
+
+    def example(self, *args):
+        """One line on stderr, and nothing else."""
+        code = ("import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv[1].split(',')) if sys.argv[1] else {})"
+                "; del sys.argv[0:2]; runpy.run_path(sys.argv[0], run_name='__main__')")
+        result = self.python("-c", code, args[0], os.path.join(SOURCE_ROOT, *self.EXAMPLE), *args[1:])
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        said, rest = result.stderr.split("\n", 1)
+        self.assertEqual(rest, "")
+        self.assertTrue(said.startswith("example.py: "), said)
+        return said
+
+    def test_example(self):
+        scenario = os.path.join(SOURCE_ROOT, "scenarios", "victims.yaml")
+        self.check_sentence(self.example("matplotlib", scenario, "a.png"), "python3-matplotlib")
+        self.check_sentence(self.example("numpy", scenario, "a.png"), "python3-numpy")
+        if not has_matplotlib():
+            self.skipTest("no matplotlib here")
+        self.assertNotIn("matplotlib", self.example("numpy", scenario, "a.png"))
+        self.assertIn("none.yaml: ", self.example("", "none.yaml", "a.png"))
+        self.assertIn("kv.num_block", self.example("", scenario, "a.png", "kv.num_block=3"))
+        self.assertIn("none/a.png", self.example("", scenario, "none/a.png"))
+        self.assertIn("xyz", self.example("", scenario, "a.xyz"))
 
 
 if __name__ == "__main__":

@@ -48,17 +48,30 @@ import difflib
 import functools
 import glob
 import html
+import importlib
 import itertools
 import json
 import numbers
 import operator
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
 
-import numpy as np
+
+def _needed(who, name, module):
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:    # it is there, and lacks something itself
+            raise
+    raise ImportError(f"{who} {name}, which this Python ({sys.executable}) does not have; apt install "
+                      f"python3-{module} gives it to the system's, /usr/bin/python3")
+
+
+np = _needed("pagedkv needs", "NumPy", "numpy")
 
 __all__ = ["NO_TIME", "Error", "Run", "compare", "replay", "run", "table"]
 
@@ -447,7 +460,7 @@ def _request_columns(sim):
 
 
 def _frame(columns):
-    import pandas
+    pandas = _needed("frames need", "pandas", "pandas")
 
     def series(values):
         if not isinstance(values, np.ma.MaskedArray):
@@ -763,6 +776,6 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
 def table(runs):
     """The runs of compare() side by side: a pandas DataFrame, a row each, of what was varied and of all
     figures (see Run.figures)."""
-    import pandas
+    pandas = _needed("frames need", "pandas", "pandas")
 
     return pandas.DataFrame([{**made.varied, "outcome": made.outcome, **made.figures()} for made in runs])
