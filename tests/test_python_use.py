@@ -14,9 +14,12 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
-import unittest
+import threading
+import time
+from unittest import mock
 
 import tap
 from program import FILES, ProgramCase, begin_again
@@ -34,6 +37,15 @@ SMALL = {
     "traffic": {"requests": 5, "arrivals": {"law": "poisson", "rate_per_s": 500}, "prompt_tokens": 6,
                 "output_tokens": 4},
 }
+ENDLESS = """\
+kv: {num_blocks: 500}
+step_time: {model: fixed, ms: 1}
+traffic:
+  requests: 4000000000
+  arrivals: {law: poisson, rate_per_s: 20}
+  prompt_tokens: {law: uniform, min: 4, max: 400}
+  output_tokens: {law: uniform, min: 1, max: 40}
+"""
 ROW = '{"timestamp": 0, "input_length": 8, "output_length": 6}\n'
 
 
@@ -413,6 +425,153 @@ class Closed(Case):
         self.refuses(ValueError, ["closed"], sim.go)
         sim.stop()
         sim.close()
+
+
+class Interrupts(Case):
+    """Whatever ends the wait for a run ends the run, and no thread is left."""
+
+    def tearDown(self):
+        deadline = time.monotonic() + 60
+        while threading.active_count() > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(threading.enumerate(), [threading.main_thread()])
+
+    def after(self, seconds, call, *args):
+        timer = threading.Timer(seconds, call, args)
+        timer.start()
+        self.addCleanup(timer.join)
+
+    def test_files_of_what_was_done(self):
+        self.after(0.5, os.kill, os.getpid(), signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt) as caught:
+            pagedkv.run(ENDLESS, out="out", files="steps,summary", events=True)
+        run = caught.exception.run
+        self.assertEqual((run.outcome, self.summary("out")["outcome"]), ("interrupted", "interrupted"))
+        rows = self.rows("out", "steps.csv")
+        self.assertGreater(len(rows), 0)
+        self.assertEqual([int(row["free_blocks"]) for row in rows], run.steps["free_blocks"].tolist())
+        self.assertEqual(sum(event["kind"] == "arrive" for event in run.events),
+                         run.summary["requests"]["arrived"])
+
+    def test_a_handler_that_raises(self):
+        """As a time limit in a notebook does."""
+        def handler(_signal, _frame):
+            raise TimeoutError("enough")
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, handler))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        caught = self.refuses(TimeoutError, ["enough"], pagedkv.run, ENDLESS, events=True)
+        self.assertEqual(caught.run.outcome, "interrupted")
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        self.refuses(TimeoutError, ["enough"], pagedkv.compare, ENDLESS, {"traffic.seed": range(4)}, steps=False,
+                     jobs=2)
+
+    def test_before_the_wait_begins(self):
+        start = threading.Thread.start
+
+        def started_and_interrupted(thread):
+            start(thread)
+            raise KeyboardInterrupt
+
+        def interrupted(_thread):
+            raise KeyboardInterrupt
+
+        for instead in (started_and_interrupted, interrupted):
+            with mock.patch.object(threading.Thread, "start", instead), self.assertRaises(KeyboardInterrupt):
+                pagedkv.run(ENDLESS, steps=False)
+
+    def test_while_tasks_are_handed_out(self):
+        submit, calls = concurrent.futures.ThreadPoolExecutor.submit, []
+
+        def interrupted(*args):
+            calls.append(args)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return submit(*args)
+
+        with (mock.patch.object(concurrent.futures.ThreadPoolExecutor, "submit", interrupted),
+              self.assertRaises(KeyboardInterrupt)):
+            pagedkv.compare(ENDLESS, {"traffic.seed": range(4)}, steps=False, jobs=2)
+
+    def test_at_any_time(self):
+        """Ctrl-C, once or twice, at whatever it is doing, ends the program soon, and as Python does it."""
+        calls = {"run": f"pagedkv.run({ENDLESS!r}, events=True)",
+                 "out": f"pagedkv.run({ENDLESS!r}, out='out', every=100)",
+                 "compare": f"pagedkv.compare({ENDLESS!r}, {{'traffic.seed': range(6)}}, jobs=2, steps=False)"}
+        for name, call in calls.items():
+            for number, delay in enumerate((0.0, 0.001, 0.01, 0.05, 0.2)):
+                with self.subTest(f"{name} {delay}"):
+                    self.interrupt_program(call, delay, 1 + number % 2)
+
+    def interrupt_program(self, call, delay, times):
+        code = f"import pagedkv, sys\nsys.stdout.write('.'); sys.stdout.flush()\n{call}"
+        with subprocess.Popen([sys.executable, "-c", code], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+            program.stdout.read(1)
+            for _ in range(times):
+                time.sleep(delay)
+                program.send_signal(signal.SIGINT)
+            try:
+                said = program.communicate(timeout=60)[1]
+            except subprocess.TimeoutExpired:
+                program.kill()
+                raise
+        self.assertEqual(program.returncode, -signal.SIGINT, said)
+        self.assertIn("KeyboardInterrupt", said)
+        self.assertNotIn("Fatal", said)
+
+
+class Threads(Case):
+    def test_others_go_on_meanwhile(self):
+        """While one thread is in a long run the others run, and so does Python."""
+        sim, ended = pagedkv._Sim(), threading.Event()
+        options = pagedkv._options("run", {"steps": False, "requests": False})
+
+        def work():
+            pagedkv._run_here(sim, ENDLESS, [], **options)
+            ended.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            first = pagedkv.run(SMALL).steps["free_blocks"].tolist()
+            for _ in range(20):
+                self.assertEqual(pagedkv.run(SMALL).steps["free_blocks"].tolist(), first)
+            self.assertEqual(len(pagedkv.compare(SMALL, {"kv.num_blocks": range(8, 16)}, jobs=4)), 8)
+            self.assertFalse(ended.is_set())
+        finally:
+            sim.stop()
+            thread.join()
+        self.assertTrue(ended.is_set())
+
+    def test_many_at_once(self):
+        """Runs that end, that get stuck, that are refused, from eight threads: each as when alone."""
+        load = {**SMALL, "traffic": {**SMALL["traffic"], "requests": 200}}
+        kinds = [{"traffic.seed": 1}, {"traffic.seed": 2, "kv.prefix_cache": False}, {"kv.num_blocks": "many"},
+                 {"kv.num_blocks": 4, "scheduler.preempt": "never"}, {"traffic.seed": 3, "horizon": "20ms"}]
+
+        def state(settings):
+            try:
+                run = pagedkv.run(load, settings, gaps=True, extra=True)
+            except pagedkv.Error as error:
+                return str(error)
+            run.summary["wall_ns"] = 0
+            tables = (run.steps, run.requests, run.gaps, run.extra)
+            return run.summary, run.diagnosis, [values.tolist() for table in tables for values in table.values()]
+
+        alone = [state(settings) for settings in kinds]
+        ends = [told if isinstance(told, str) else told[0]["outcome"] for told in alone]
+        self.assertIn("'many'", ends.pop(2))
+        self.assertEqual(ends, ["done", "done", "stuck", "horizon"])
+        barrier = threading.Barrier(8)
+
+        def work(first):
+            barrier.wait()
+            return [(number % len(kinds), state(kinds[number % len(kinds)])) for number in range(first, first + 20)]
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for told in pool.map(work, range(8)):
+                for kind, what in told:
+                    self.assertEqual(what, alone[kind])
 
 
 class Lacking(Case):

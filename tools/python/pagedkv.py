@@ -628,6 +628,15 @@ def _run_here(sim, scenario, settings, *, steps=True, requests=True, extra=False
 _OPTIONS = _run_here.__kwdefaults__
 
 
+def _surely(call):
+    """Also if one more Ctrl-C comes meanwhile."""
+    while True:
+        try:
+            return call()
+        except KeyboardInterrupt:
+            pass
+
+
 def _run_watched(scenario, settings, options):
     """The same in a thread of its own, as signals are seen by a main thread that is in Python only."""
     sim, result, ended = _Sim(), {}, threading.Event()
@@ -640,12 +649,14 @@ def _run_watched(scenario, settings, options):
         finally:
             ended.set()
 
-    threading.Thread(target=work, name="pagedkv", daemon=True).start()
+    thread = threading.Thread(target=work, name="pagedkv", daemon=True)
     try:
+        thread.start()
         ended.wait()
     except BaseException as interrupt:
-        sim.stop()
-        ended.wait()
+        _surely(sim.stop)
+        if thread.is_alive():       # else it ends as soon as it begins
+            ended.wait()
         interrupt.run = result.get("run")
         raise
     if "error" in result:
@@ -763,13 +774,12 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
         if out:     # or else one that fails takes it away from the others
             with contextlib.suppress(OSError):      # which they will tell
                 os.makedirs(out, exist_ok=True)
-        tasks = [pool.submit(one, number) for number in range(len(combinations))]
         try:
+            tasks = [pool.submit(one, number) for number in range(len(combinations))]
             return [task.result() for task in tasks]
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            stop()
+            _surely(stop)
+            _surely(functools.partial(pool.shutdown, wait=False, cancel_futures=True))
             raise
 
 
