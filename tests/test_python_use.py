@@ -189,14 +189,16 @@ class Arguments(Case):
         self.assertEqual(os.listdir("."), ["old"])
 
 
-# What YAML takes for something else than a text, or would end a text at, and signs that JSON writes as they are.
-TEXTS = """null Null NULL ~ true True false yes no on off y 1 -1 +1 1.5 .5 1e3 0x1f 0o17 012 1_000 .inf -.inf .nan
-    2001-01-01 1:30 - -a ? : :a a: a:b a::b # #b a#b & &a * *a ! !a !!str % %a @ @a ` `a | > |- >- ' " 'a' "a" 'a
-    "a a' '' "" [ ] { } [a] {a} [a {a a] a} , ,a a,b << = . .. ... --- --a \\ \\n \\u0041 $a ~a 40GiB 1ms a/b ./a
-    """.split() + ["a: b", "a :b", "a #b", "- a", "? a", ": a", "--- a", "!!str a", "a, b", "[a, b]", "{a: b}", " a",
-                   "a ", "null ", " null", "a\nb", "a\n", "\n", "a\r\nb", "a\tb", "\t", "a\x01b", "a\x1bb",
-                   "a\x7fb", "a\x80b", "a\x85b", "a\xa0b", "a\u2028b", "a\u2029b", "a\ufeffb", "\ufeff", "caf\u00e9",
-                   "\U0001f600"]
+# What YAML takes for something else than a text, or ends a text at, and signs that JSON writes as they are.
+TEXTS = [
+    *"""null Null NULL ~ true True false yes no on off y 1 -1 +1 1.5 .5 1e3 0x1f 0o17 012 1_000 .inf -.inf .nan
+    2001-01-01 1:30 - -a ? : :a a: a:b a::b # #b a#b & &a * *a ! !a !!str % %a @ @a ` `a | > |- >- ' " 'a' "a"
+    'a "a a' '' "" [ ] { } [a] {a} [a {a a] a} , ,a a,b << = . .. ... --- --a \\ \\n \\u0041 $a ~a 40GiB 1ms a/b
+    ./a""".split(),
+    "a: b", "a :b", "a #b", "- a", "? a", ": a", "--- a", "!!str a", "a, b", "[a, b]", "{a: b}", " a", "a ",
+    "null ", " null", "a\nb", "a\n", "\n", "a\r\nb", "a\tb", "\t", "a\x01b", "a\x1bb", "a\x7fb", "a\x80b",
+    "a\x85b", "a\xa0b", "a\u2028b", "a\u2029b", "a\ufeffb", "\ufeff", "caf\u00e9", "\U0001f600",
+]
 
 
 class Texts(Case):
@@ -205,7 +207,7 @@ class Texts(Case):
     @staticmethod
     def resolved(run, key):
         """The value of a key on the outermost level of scenario.yaml, which writes texts as JSON does."""
-        line, = (line for line in run.scenario_yaml.split("\n") if line.startswith(key + ": "))
+        line, = [line for line in run.scenario_yaml.split("\n") if line.startswith(key + ": ")]
         return json.loads(line.split(": ", 1)[1])
 
     def test_titles(self):
@@ -297,7 +299,8 @@ class Folders(Case):
         os.mkdir("grid")
         self.write("grid/mine", "")
         pagedkv.compare(SMALL, {"kv.num_blocks": [8]}, out="grid", files=["summary"])
-        self.refuses(pagedkv.Error, ["many"], pagedkv.compare, SMALL, {"kv.num_blocks": ["many"]}, out="grid")
+        self.refuses(pagedkv.Error, ["many"], pagedkv.compare, SMALL, {"kv.num_blocks": ["many"]},
+                     out="grid")
         self.assertEqual(self.tree("grid"), ["kv.num_blocks=8/summary.json", "mine"])
 
     def test_no_folder_can_be_made(self):
@@ -462,8 +465,8 @@ class Interrupts(Case):
         caught = self.refuses(TimeoutError, ["enough"], pagedkv.run, ENDLESS, events=True)
         self.assertEqual(caught.run.outcome, "interrupted")
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        self.refuses(TimeoutError, ["enough"], pagedkv.compare, ENDLESS, {"traffic.seed": range(4)}, steps=False,
-                     jobs=2)
+        self.refuses(TimeoutError, ["enough"], pagedkv.compare, ENDLESS, {"traffic.seed": range(4)},
+                     steps=False, jobs=2)
 
     def test_before_the_wait_begins(self):
         start = threading.Thread.start
@@ -494,16 +497,17 @@ class Interrupts(Case):
 
     def test_at_any_time(self):
         """Ctrl-C, once or twice, at whatever it is doing, ends the program soon, and as Python does it."""
-        calls = {"run": f"pagedkv.run({ENDLESS!r}, events=True)",
-                 "out": f"pagedkv.run({ENDLESS!r}, out='out', every=100)",
-                 "compare": f"pagedkv.compare({ENDLESS!r}, {{'traffic.seed': range(6)}}, jobs=2, steps=False)"}
+        calls = {"run": "pagedkv.run(endless, events=True)",
+                 "out": "pagedkv.run(endless, out='out', every=100)",
+                 "compare": "pagedkv.compare(endless, {'traffic.seed': range(6)}, jobs=2, steps=False)"}
         for name, call in calls.items():
             for number, delay in enumerate((0.0, 0.001, 0.01, 0.05, 0.2)):
                 with self.subTest(f"{name} {delay}"):
                     self.interrupt_program(call, delay, 1 + number % 2)
 
     def interrupt_program(self, call, delay, times):
-        code = f"import pagedkv, sys\nsys.stdout.write('.'); sys.stdout.flush()\n{call}"
+        code = (f"import pagedkv, sys\nendless = {ENDLESS!r}\n"
+                f"sys.stdout.write('.'); sys.stdout.flush()\n{call}")
         with subprocess.Popen([sys.executable, "-c", code], cwd=self.folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
             program.stdout.read(1)
@@ -556,7 +560,8 @@ class Threads(Case):
                 return str(error)
             run.summary["wall_ns"] = 0
             tables = (run.steps, run.requests, run.gaps, run.extra)
-            return run.summary, run.diagnosis, [values.tolist() for table in tables for values in table.values()]
+            columns = [values.tolist() for table in tables for values in table.values()]
+            return run.summary, run.diagnosis, columns
 
         alone = [state(settings) for settings in kinds]
         ends = [told if isinstance(told, str) else told[0]["outcome"] for told in alone]
@@ -566,7 +571,8 @@ class Threads(Case):
 
         def work(first):
             barrier.wait()
-            return [(number % len(kinds), state(kinds[number % len(kinds)])) for number in range(first, first + 20)]
+            order = [number % len(kinds) for number in range(first, first + 20)]
+            return [(kind, state(kinds[kind])) for kind in order]
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             for told in pool.map(work, range(8)):
@@ -603,7 +609,8 @@ class Lacking(Case):
         """What it says itself is more to the point."""
         os.mkdir("numpy")
         self.write("numpy/__init__.py", "import no_such_part\n")
-        self.assertIn("no_such_part", self.last_line("-c", "import sys; sys.path.insert(0, '.'); import pagedkv"))
+        said = self.last_line("-c", "import sys; sys.path.insert(0, '.'); import pagedkv")
+        self.assertIn("no_such_part", said)
 
     def test_no_pandas(self):
         for call in ("run.steps_frame()", "run.requests_frame()", "run.gaps_frame()", "pagedkv.table([run])"):
@@ -614,8 +621,8 @@ class Lacking(Case):
 
     def example(self, *args):
         """One line on stderr, and nothing else."""
-        code = ("import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv[1].split(',')) if sys.argv[1] else {})"
-                "; del sys.argv[0:2]; runpy.run_path(sys.argv[0], run_name='__main__')")
+        code = ("import runpy, sys; sys.modules.update({sys.argv[1]: None} if sys.argv[1] else {})\n"
+                "del sys.argv[0:2]; runpy.run_path(sys.argv[0], run_name='__main__')")
         result = self.python("-c", code, args[0], os.path.join(SOURCE_ROOT, *self.EXAMPLE), *args[1:])
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         said, rest = result.stderr.split("\n", 1)

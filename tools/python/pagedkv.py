@@ -744,9 +744,10 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
     slowest. run.varied tells the values of each.
 
     vary       {"kv.num_blocks": [512, 1024], "scheduler.preempt": ["newest", "least_lost"]}
-    jobs       runs side by side; as many as there are processors
-    options    those of run(); steps=False keeps memory small. In the folder out each run has one of its
-               own, named after what it varies, as kv.num_blocks=512,scheduler.preempt=newest; run.out
+    jobs       runs side by side, from 1; as many as there are processors
+    options    those of run(); steps=False keeps memory small. In the folder out each run has a folder of
+               its own, named after what it varies ("kv.num_blocks=512,scheduler.preempt=newest"); run.out
+               tells it
 
     The first error of the combinations in their order is raised, and the others are stopped."""
     options = _options("compare", options, ("settings", "jobs"))
