@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -39,6 +40,15 @@ def loading(library):
     # Python leaves much behind at its end; memory given back is to be given back.
     options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:quarantine_size_mb=1"
     return {"LD_PRELOAD": ":".join(runtimes), "ASAN_OPTIONS": options}
+
+
+def begin_again(source_root, library):
+    """In an environment in which the Python module finds this library, and the library what it wants."""
+    if os.environ.get("PAGEDKV_LIBRARY") == library:
+        return
+    module = os.path.join(source_root, "tools", "python")
+    os.execve(sys.executable, [sys.executable, *sys.argv],
+              {**os.environ, **loading(library), "PAGEDKV_LIBRARY": library, "PYTHONPATH": module})
 
 
 class ProgramCase(unittest.TestCase):

@@ -19,7 +19,7 @@ import threading
 import unittest
 
 import tap
-from program import ProgramCase, SCENARIO, TRACE, loading
+from program import ProgramCase, SCENARIO, TRACE, begin_again
 
 try:
     import numpy as np
@@ -607,19 +607,10 @@ class Memory(Case):
         self.assertLess(self.resident() - before, 20 * size)
 
 
-def begin_again():
-    """In an environment in which the module finds this library, and the library what it wants."""
-    if os.environ.get("PAGEDKV_LIBRARY") == LIBRARY:
-        return
-    module = os.path.join(SOURCE_ROOT, "tools", "python")
-    os.execve(sys.executable, [sys.executable, *sys.argv],
-              {**os.environ, **loading(LIBRARY), "PAGEDKV_LIBRARY": LIBRARY, "PYTHONPATH": module})
-
-
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     ProgramCase.program, SOURCE_ROOT, LIBRARY = map(os.path.abspath, sys.argv[1:])
-    begin_again()
+    begin_again(SOURCE_ROOT, LIBRARY)
     import pagedkv     # noqa: F811
     tap.main(__name__)

@@ -8,13 +8,17 @@ PYTHONPATH or beside this file.
 """
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")       # draws without a screen; a notebook leaves this line out
-import matplotlib.pyplot as plt     # noqa: E402
-import numpy as np          # noqa: E402
-
-import pagedkv              # noqa: E402
+try:
+    import pagedkv
+    import matplotlib
+    matplotlib.use("Agg")       # draws without a screen; a notebook leaves this line out
+    import matplotlib.pyplot as plt
+    import numpy as np
+except ModuleNotFoundError as error:
+    sys.exit(f"example.py: {error}, needed by this Python ({sys.executable}); apt install "
+             "python3-matplotlib gives it to the system's, /usr/bin/python3")
+except ImportError as error:    # of pagedkv, in a whole sentence
+    sys.exit(f"example.py: {error}")
 
 
 def draw(run):
@@ -43,4 +47,7 @@ def main(scenario, picture, *words):
 if __name__ == "__main__":
     if len(sys.argv) < 3 or not all("=" in word for word in sys.argv[3:]):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except (pagedkv.Error, OSError, ValueError) as error:
+        sys.exit(f"example.py: {error}")

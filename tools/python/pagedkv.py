@@ -21,7 +21,8 @@ copy them to change them. Frames are copies. Texts (id, status, reason, tenant) 
 object). A time that never was (a request that was not admitted has no admitted_ns) is masked:
 admitted_ns, first_token_ns, finish_ns, max_gap_ns and queue_ns are numpy.ma arrays with NO_TIME below
 the mask. Means, sums and maxima leave masked values out; for numpy.percentile, which does not, take
-.compressed().
+.compressed(). A Run can be pickled and copied, and so be sent to other processes; copy.deepcopy() and a
+pickle have the arrays by their values.
 
 Memory. 224 bytes a row of steps, 104 more with extra=True, 24 a row of gaps, 168 a request and its
 texts. every= and on_change= thin steps out as the program's options do; steps=False keeps none.
@@ -30,8 +31,9 @@ Threads. Python's lock is released while a run is under way, so runs in several 
 and do not touch each other. Ctrl-C ends a run: KeyboardInterrupt, whose attribute `run` has what was
 done until then.
 
-Errors. Error for wrong input, with .path, .line and .column; MemoryError when there is no memory. A run
-that got stuck is no error: look at run.outcome ("done", "horizon", or else) and run.diagnosis.
+Errors. Error for wrong input, with .path, .line and .column; TypeError and ValueError for a wrong call;
+MemoryError when there is no memory. A run that got stuck is no error: look at run.outcome ("done",
+"horizon", or else) and run.diagnosis.
 
 The library is looked for in the build of the checkout that this file lies in (build/), beside an
 installed module, and where the system has its libraries; the environment variable PAGEDKV_LIBRARY names
@@ -42,19 +44,34 @@ import concurrent.futures
 import contextlib
 import ctypes
 import decimal
+import difflib
 import functools
 import glob
 import html
+import importlib
 import itertools
 import json
 import numbers
+import operator
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
 
-import numpy as np
+
+def _needed(who, name, module):
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:    # it is there, and lacks something itself
+            raise
+    raise ImportError(f"{who} {name}, which this Python ({sys.executable}) does not have; apt install "
+                      f"python3-{module} gives it to the system's, /usr/bin/python3")
+
+
+np = _needed("pagedkv needs", "NumPy", "numpy")
 
 __all__ = ["NO_TIME", "Error", "Run", "compare", "replay", "run", "table"]
 
@@ -100,6 +117,9 @@ class Error(Exception):
         place = "".join(f"{part}:" for part in (path, line or "", column or "") if part)
         super().__init__(f"{place} {text}" if place else text)
         self.code, self.path, self.line, self.column, self.text = code, path, line, column, text
+
+    def __reduce__(self):       # copied, and sent to other processes, by all that it was made of
+        return type(self), (self.code, self.path, self.line, self.column, self.text), self.__dict__
 
 
 # ---- the library ----
@@ -182,13 +202,86 @@ def _fail(err):
                 err.text.decode("utf-8", "replace"))
 
 
+# ---- what is asked for ----
+
+def _nearest(word, words):
+    near = difflib.get_close_matches(str(word), words, 1)
+    return f"the nearest is '{near[0]}'" if near else f"known: {', '.join(words)}"
+
+
+def _whole(what, value, largest=None):
+    """A number from 1 on."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} is a whole number, not {value!r}") from None
+    if number < 1 or largest and number > largest:
+        raise ValueError(f"{what} is {number}; it goes from 1" + (f" to {largest}" if largest else ""))
+    return number
+
+
+def _path(what, value, kinds="a path"):
+    try:
+        path = os.fsdecode(value)
+    except TypeError:
+        raise TypeError(f"{what} is {kinds}, not {type(value).__name__}") from None
+    if not path:
+        raise ValueError(f"{what}: the path is empty")
+    if "\0" in path:
+        raise ValueError(f"{what}: a NUL character has no place in a path")
+    return path
+
+
+def _dict(what, value):
+    if not isinstance(value, collections.abc.Mapping):
+        raise TypeError(f"{what} is a dict of keys and values, not {type(value).__name__}")
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"{what}: a key is a str, not {key!r}")
+    return dict(value)
+
+
+def _files(files):
+    """Bits of enum pkv_file."""
+    if isinstance(files, str):
+        files = [word.strip() for word in files.split(",")]
+    if not isinstance(files, collections.abc.Iterable):
+        raise TypeError(f"files is a list of words, not {type(files).__name__}")
+    bits = 0
+    for word in files:
+        if not isinstance(word, str) or word not in _FILES:
+            raise ValueError(f"files: unknown file {word!r}; {_nearest(word, _FILES)}")
+        bits |= _FILES[word]
+    if not bits:
+        raise ValueError("files names none; leave it out for all of them")
+    return bits
+
+
+def _options(caller, options, others=()):
+    """Those of run(), looked at before anything begins. others = what the caller takes besides."""
+    for word in options:
+        if word not in _OPTIONS:
+            raise TypeError(f"{caller}() has no keyword '{word}'; {_nearest(word, [*_OPTIONS, *others])}")
+    looked_at = {**_OPTIONS, **options}
+    looked_at["every"] = _whole("every", looked_at["every"], 2**64 - 1)
+    if looked_at["out"] is not None:
+        looked_at["out"] = _path("out", looked_at["out"])
+    if looked_at["files"] is not None:
+        if looked_at["out"] is None:
+            raise ValueError("files is about the files in a folder, and no out says in which one")
+        looked_at["files"] = _files(looked_at["files"])
+    return looked_at
+
+
 # ---- scenarios and settings as YAML ----
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.+/-]*")
+_NO_LISTS = (bytes, bytearray, memoryview, collections.abc.Set)     # the last have no order
 
 
 def _yaml(value):
-    """A value in YAML's flow style. A word stands as it is, so that "40GiB" and "1ms" are quantities."""
+    """A value in YAML's flow style. A word stands as it is, so that "40GiB" and "1ms" are quantities: to
+    the reader of scenarios each is the text that it looks like, but null."""
     if value is None:
         return "null"
     if isinstance(value, (bool, np.bool_)):
@@ -198,34 +291,51 @@ def _yaml(value):
     if isinstance(value, numbers.Real):
         return format(decimal.Decimal(repr(float(value))), "f")
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+        return value if _PLAIN.fullmatch(value) and value != "null" else json.dumps(value, ensure_ascii=False)
     if isinstance(value, os.PathLike):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
+        return json.dumps(os.fsdecode(value), ensure_ascii=False)
+    if isinstance(value, np.ndarray):
+        return _yaml(value.tolist())
     if isinstance(value, collections.abc.Mapping):
         return "{" + ", ".join(f"{_yaml(key)}: {_yaml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, collections.abc.Iterable):
+    if isinstance(value, collections.abc.Iterable) and not isinstance(value, _NO_LISTS):
         return "[" + ", ".join(map(_yaml, value)) + "]"
     raise TypeError(f"{type(value).__name__} has no place in a scenario: {value!r}")
 
 
+def _path_text(path):
+    """As a setting: one that looks quoted is not."""
+    return "./" + path if path[:1] in ("'", '"') else path
+
+
 def _setting_text(value):
-    """Texts are YAML already; a path that looks quoted is not."""
+    """Texts are YAML already."""
     if isinstance(value, os.PathLike):
-        path = os.fspath(value)
-        return "./" + path if path[:1] in ("'", '"') else path
+        return _path_text(os.fsdecode(value))
     return value if isinstance(value, str) else _yaml(value)
 
 
 def _encode(text):
     if "\0" in text:
-        raise ValueError("a NUL character has no place in a scenario, a setting or a path")
-    return os.fsencode(text)
+        raise ValueError("a NUL character has no place in a scenario or a setting")
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError as error:
+        around = text[max(error.start - 20, 0):error.end]
+        raise ValueError("half of a surrogate pair has no place in a scenario or a setting; it is where "
+                         f"{around!r} ends") from None
 
 
 def _settings(given, origin="settings"):
     """A list of _Setting; origin stands for the path in errors."""
-    return [_Setting(_encode(key), _encode(_setting_text(value)), _encode(origin))
-            for key, value in (given or {}).items()]
+    made = []
+    for key, value in given.items():
+        try:
+            text = _setting_text(value)
+        except TypeError as error:
+            raise TypeError(f"{origin}: {key}: {error}") from None
+        made.append(_Setting(_encode(key), _encode(text), _encode(origin)))
+    return made
 
 
 # ---- one run ----
@@ -235,8 +345,17 @@ class _Sim:
 
     def __init__(self):
         self.pointer = None
-        self.stopped = False
-        self.lock = threading.Lock()    # of both, for stop() from another thread
+        self.has_run = self.stopped = False
+        self.lock = threading.Lock()    # of pointer and stopped, for stop() from another thread
+
+    def __reduce__(self):
+        raise TypeError("the library's run cannot be copied; a Run can")
+
+    @property
+    def address(self):
+        if not self.pointer:
+            raise ValueError("the library's run is closed, or was never made")
+        return self.pointer
 
     def create(self, config):
         err = _Err()
@@ -263,11 +382,14 @@ class _Sim:
 
     def go(self):
         """What fails is closed now: an exception that somebody keeps would keep files half written."""
+        if self.has_run:
+            raise ValueError("the library's run has run")
+        self.has_run = True
         err, again, begin = _Err(), _Err(), time.perf_counter_ns()
-        failed = _lib.pkv_sim_run(self.pointer, ctypes.byref(err)) < 0
+        failed = _lib.pkv_sim_run(self.address, ctypes.byref(err)) < 0
         if not failed or _CODES[err.code] != "input":      # else nothing is kept, as by the program
             wall_ns = time.perf_counter_ns() - begin
-            if _lib.pkv_sim_finish(self.pointer, wall_ns, ctypes.byref(again)) < 0 and not failed:
+            if _lib.pkv_sim_finish(self.address, wall_ns, ctypes.byref(again)) < 0 and not failed:
                 failed, err = True, again
         if failed:
             self.close()
@@ -287,7 +409,7 @@ class _Memory:
 
 def _columns(sim, number):
     """All columns of a table: {name: array}."""
-    columns = _lib.pkv_sim_columns(sim.pointer)
+    columns = _lib.pkv_sim_columns(sim.address)
     num = _lib.pkv_columns_num_rows(columns, number)
     out = {}
     for i in range(_lib.pkv_columns_num(number)):
@@ -300,7 +422,7 @@ def _columns(sim, number):
 
 def _texts(sim):
     length = ctypes.c_size_t()
-    address = _lib.pkv_columns_texts(_lib.pkv_sim_columns(sim.pointer), ctypes.byref(length))
+    address = _lib.pkv_columns_texts(_lib.pkv_sim_columns(sim.address), ctypes.byref(length))
     return ctypes.string_at(address, length.value) if length.value else b""
 
 
@@ -338,7 +460,7 @@ def _request_columns(sim):
 
 
 def _frame(columns):
-    import pandas
+    pandas = _needed("frames need", "pandas", "pandas")
 
     def series(values):
         if not isinstance(values, np.ma.MaskedArray):
@@ -368,19 +490,24 @@ class Run:
                    came out at the end of the step that began at time_ns
     events         with events=True: a list of dicts, the lines of events.jsonl
     settings       those it ran with; varied: of compare(), what this run has of its own
+    out            the folder with its files; None = none
     """
 
     def __init__(self, sim, tables, events):
         self._sim = sim if tables[_REQUESTS] else None
-        self.summary_json = _lib.pkv_sim_summary_json(sim.pointer).decode()
-        self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.pointer).decode("utf-8", "surrogateescape")
-        self.diagnosis = _lib.pkv_sim_diagnosis(sim.pointer).decode("utf-8", "replace")
+        self.summary_json = _lib.pkv_sim_summary_json(sim.address).decode()
+        self.scenario_yaml = _lib.pkv_sim_scenario_yaml(sim.address).decode("utf-8", "surrogateescape")
+        self.diagnosis = _lib.pkv_sim_diagnosis(sim.address).decode("utf-8", "replace")
         self.summary = json.loads(self.summary_json)
         self.outcome = self.summary["outcome"]
         self.steps, self.extra, self.gaps = (_columns(sim, number) if tables[number] else {}
                                              for number in (_STEPS, _EXTRA, _GAPS))
         self.events = events
-        self.settings, self.varied = {}, {}
+        self.settings, self.varied, self.out = {}, {}, None
+
+    def __getstate__(self):
+        """For copies and pickles: the arrays by their values, and nothing of the library."""
+        return {**self.__dict__, "requests": self.requests, "_sim": None}
 
     @functools.cached_property
     def requests(self):     # texts take a moment, and not everybody looks at them
@@ -440,7 +567,7 @@ def _source(scenario, config):
     elif isinstance(scenario, str) and "\n" in scenario:
         config.text_name, config.text = b"<text>", _encode(scenario)
     else:
-        config.path = _encode(os.fspath(scenario))
+        config.path = os.fsencode(_path("scenario", scenario, "a path, a text of YAML or a dict"))
 
 
 def _read_events(folder):
@@ -449,42 +576,65 @@ def _read_events(folder):
 
 
 @contextlib.contextmanager
+def _gone_after_errors(path):
+    """Folders on the way to path that are made meanwhile, and in which nothing is in the end."""
+    missing = []
+    while path and not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):      # there is something in it, or it was not made
+                os.rmdir(folder)
+        raise
+
+
+@contextlib.contextmanager
 def _open_folder(out, needs_one):
     """Where files go: out, or for the events alone a folder that is gone afterwards, or None."""
-    if out is None and needs_one:
+    if out is not None:
+        with _gone_after_errors(out):
+            yield out
+    elif needs_one:
         with tempfile.TemporaryDirectory(prefix="pagedkv-") as folder:
             yield folder
-        return
-    is_new = out is not None and not os.path.exists(out)
-    try:
-        yield None if out is None else os.fspath(out)
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):      # there is something in it, or it was not made
-                os.rmdir(out)
-        raise
+    else:
+        yield None
 
 
 def _run_here(sim, scenario, settings, *, steps=True, requests=True, extra=False, gaps=False, events=False,
               every=1, on_change=False, check=False, out=None, files=None):
-    """In this thread, without a look at signals. settings: a list of _Setting."""
-    if every < 1:
-        raise ValueError("every must be 1 or more")
-    if events and out is None:
-        files = ("events",)
-    elif events and files is not None:
-        files = (*files, "events")
+    """In this thread, without a look at signals. settings: a list of _Setting; the rest as _options()
+    gives it."""
+    bits = files or 0
+    if events and (out is None or bits):
+        bits |= _FILES["events"]
     tables = (steps, extra, gaps, requests)
     with _open_folder(out, events) as folder:
-        config = _Config(dir=None if folder is None else _encode(folder), check=check,
-                         files=sum(_FILES[word] for word in set(files or ())),
+        config = _Config(dir=None if folder is None else os.fsencode(folder), check=check, files=bits,
                          settings=(_Setting * len(settings))(*settings), num_settings=len(settings),
                          columns=_ColumnsConfig((ctypes.c_bool * _NUM_TABLES)(*map(bool, tables)), every,
                                                 on_change))
         _source(scenario, config)
         sim.create(config)
         sim.go()
-        return Run(sim, tables, _read_events(folder) if events else None)
+        made = Run(sim, tables, _read_events(folder) if events else None)
+        made.out = out
+        return made
+
+
+_OPTIONS = _run_here.__kwdefaults__
+
+
+def _surely(call):
+    """Also if one more Ctrl-C comes meanwhile."""
+    while True:
+        try:
+            return call()
+        except KeyboardInterrupt:
+            pass
 
 
 def _run_watched(scenario, settings, options):
@@ -499,12 +649,14 @@ def _run_watched(scenario, settings, options):
         finally:
             ended.set()
 
-    threading.Thread(target=work, name="pagedkv", daemon=True).start()
+    thread = threading.Thread(target=work, name="pagedkv", daemon=True)
     try:
+        thread.start()
         ended.wait()
     except BaseException as interrupt:
-        sim.stop()
-        ended.wait()
+        _surely(sim.stop)
+        if thread.is_alive():       # else it ends as soon as it begins
+            ended.wait()
         interrupt.run = result.get("run")
         raise
     if "error" in result:
@@ -527,16 +679,18 @@ def run(scenario, settings=None, **options):
                bool, None, a list, a dict, or a str of YAML; "40GiB" and "1ms" are quantities
     steps, requests         keep these arrays (True)
     extra, gaps, events     keep these as well (False)
-    every      keep every nth row of steps (1)
+    every      keep every nth row of steps (1), a whole number up to 2**64 - 1
     on_change  keep a row of steps only if a count in it differs from the last kept row (False)
     check      recount every invariant after each step (False)
     out        also write the files of `pagedkv run -o` to this folder
-    files      only these of them: of "steps", "requests", "events", "summary", "scenario",
-               "report", "cache"
+    files      only these of them: a list of "steps", "requests", "events", "summary", "scenario",
+               "report", "cache", or the same in one str, parted by commas; wants out
 
     Raises Error, MemoryError, KeyboardInterrupt (with what was done until then in its .run)."""
-    made = _run_any(scenario, _settings(settings), options)
-    made.settings = dict(settings or {})
+    options = _options("run", options, ("settings",))
+    given = _dict("settings", {} if settings is None else settings)
+    made = _run_any(scenario, _settings(given), options)
+    made.settings = given
     return made
 
 
@@ -547,12 +701,42 @@ def replay(trace, settings=None, **keywords):
     model) is required; prefix_cache=False is --no-prefix-cache. Others are those of run(). settings win
     over them."""
     flags = {key: keywords.pop(key) for key in list(keywords) if key in _REPLAY}
-    given = [_Setting(b"traffic.trace", _encode(_setting_text(os.fspath(trace))), b"trace")]
+    options = _options("replay", keywords, ("settings", *_REPLAY))
+    wins = _dict("settings", {} if settings is None else settings)
+    given = [_Setting(b"traffic.trace", os.fsencode(_path_text(_path("trace", trace))), b"trace")]
     for word, value in flags.items():
         given += _settings({_REPLAY[word]: value}, word)
-    made = _run_any(None, given + _settings(settings), keywords)
-    made.settings = {_REPLAY[word]: value for word, value in flags.items()} | dict(settings or {})
+    made = _run_any(None, given + _settings(wins), options)
+    made.settings = {_REPLAY[word]: value for word, value in flags.items()} | wins
     return made
+
+
+def _combinations(vary):
+    """A list of dicts, the first key changing slowest."""
+    values = _dict("vary", vary)
+    for key, listed in values.items():
+        if (not isinstance(listed, collections.abc.Iterable) or
+                isinstance(listed, (str, collections.abc.Mapping, *_NO_LISTS))):
+            raise TypeError(f"vary: {key}: a list of values belongs here, not {type(listed).__name__}")
+        values[key] = list(listed)
+        if not values[key]:
+            raise ValueError(f"vary: {key}: the list of values is empty")
+    return [dict(zip(values, combination)) for combination in itertools.product(*values.values())]
+
+
+_NAME_BYTES = 200     # a file system takes 255
+
+
+def _folder_names(combinations):
+    """One of its own for each, after what it varies; "" = nothing is varied."""
+    def word(text):
+        return re.sub(r"[^\w.+-]+", "_", text)
+
+    names = []
+    for varied in combinations:
+        name = ",".join(f"{word(key)}={word(_setting_text(value))}" for key, value in varied.items())
+        names.append(name.encode()[:_NAME_BYTES].decode("utf-8", "ignore"))
+    return names if len(set(names)) == len(names) else [f"{i}-{name}" for i, name in enumerate(names)]
 
 
 def compare(scenario, vary, settings=None, *, jobs=None, **options):
@@ -560,16 +744,24 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
     slowest. run.varied tells the values of each.
 
     vary       {"kv.num_blocks": [512, 1024], "scheduler.preempt": ["newest", "least_lost"]}
-    jobs       runs side by side; as many as there are processors
-    options    those of run(); steps=False keeps memory small
+    jobs       runs side by side, from 1; as many as there are processors
+    options    those of run(); steps=False keeps memory small. In the folder out each run has a folder of
+               its own, named after what it varies ("kv.num_blocks=512,scheduler.preempt=newest"); run.out
+               tells it
 
     The first error of the combinations in their order is raised, and the others are stopped."""
-    combinations = [dict(zip(vary, values)) for values in itertools.product(*vary.values())]
+    options = _options("compare", options, ("settings", "jobs"))
+    common = _dict("settings", {} if settings is None else settings)
+    combinations = _combinations(vary)
+    num_threads = min(_whole("jobs", os.cpu_count() or 1 if jobs is None else jobs), len(combinations))
+    out = options["out"]
+    folders = ([os.path.join(out, name) if name else out for name in _folder_names(combinations)]
+               if out else [None] * len(combinations))
     sims = [_Sim() for _ in combinations]
 
     def one(number):
-        given = {**(settings or {}), **combinations[number]}
-        made = _run_here(sims[number], scenario, _settings(given), **options)
+        given = {**common, **combinations[number]}
+        made = _run_here(sims[number], scenario, _settings(given), **{**options, "out": folders[number]})
         made.settings, made.varied = given, combinations[number]
         sims[number] = None     # arrays keep what they need
         return made
@@ -579,20 +771,22 @@ def compare(scenario, vary, settings=None, *, jobs=None, **options):
             if sim is not None:
                 sim.stop()
 
-    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        tasks = [pool.submit(one, number) for number in range(len(combinations))]
+    with _gone_after_errors(out), concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+        if out:     # or else one that fails takes it away from the others
+            with contextlib.suppress(OSError):      # which they will tell
+                os.makedirs(out, exist_ok=True)
         try:
+            tasks = [pool.submit(one, number) for number in range(len(combinations))]
             return [task.result() for task in tasks]
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            stop()
+            _surely(stop)
+            _surely(functools.partial(pool.shutdown, wait=False, cancel_futures=True))
             raise
 
 
 def table(runs):
     """The runs of compare() side by side: a pandas DataFrame, a row each, of what was varied and of all
     figures (see Run.figures)."""
-    import pandas
+    pandas = _needed("frames need", "pandas", "pandas")
 
     return pandas.DataFrame([{**made.varied, "outcome": made.outcome, **made.figures()} for made in runs])
