@@ -215,6 +215,22 @@ class Live(ProgramCase):
             self.assertLess(text.rindex("times real time"), text.index("NOT FINISHED"))
             self.assertGreater(self.summary("out")["steps"], 0)
 
+    def test_the_progress_line_is_one_line(self):
+        """Without --live: a line that went on in the next one could not be written over."""
+        self.write("endless.yaml", ENDLESS)
+        for columns in (20, 60, 80, 200):
+            run = self.begin("run", "endless.yaml", columns=columns)
+            text = self.some(b"\x1b[K") + self.some(b"\x1b[K")
+            run.send_signal(signal.SIGINT)
+            self.finish(run, 3)
+            lines = re.findall(r"\r([^\r\n\x1b]+)\x1b\[K", text)
+            self.assertGreaterEqual(len(lines), 2, text)
+            for line in lines:
+                self.assertLess(len(line), columns)
+                self.assertRegex(line, r"\A\d")
+                if columns == 200:
+                    self.assertRegex(line, r"\d steps, .* requests ended, \d+ waiting, after ")
+
     def test_wrong_use(self):
         self.write("spike.yaml", SPIKE)
         for args, says in ((("--live", "--quiet"), "--live and --quiet do not go together"),

@@ -16,22 +16,6 @@
 
 #define MOST_ALLOCATIONS 20000
 
-struct traffic {
-    const struct random_run *run;
-    size_t next;
-};
-
-static int give_spec(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
-{
-    struct traffic *traffic = ctx;
-
-    (void)err;
-    if (traffic->next == traffic->run->num_specs)
-        return 0;
-    *out = traffic->run->specs[traffic->next++];
-    return 1;
-}
-
 static int drop_line(void *ctx, const char *text, size_t length, struct pkv_err *err)
 {
     (void)ctx;
@@ -45,9 +29,9 @@ static int run_engine(const struct random_run *run, bool check, struct pkv_err *
 {
     const struct pkv_engine_log_config log_config = { .step_ns = 1000, .full = true,
                                                       .line = drop_line };
-    struct traffic traffic = { run, 0 };
+    struct random_traffic traffic = { run, 0 };
     struct pkv_engine_config config = {
-        .sched = run->sched, .step_time = run->step_time, .source = { give_spec, &traffic },
+        .sched = run->sched, .step_time = run->step_time, .source = random_source(&traffic),
         .num_sinks = 1, .stuck_steps = run->stuck_steps, .max_steps = 500, .check = check,
         .log_evicted = true };
     struct pkv_engine_log *log = pkv_engine_log_create(&log_config, err);
@@ -123,9 +107,9 @@ static void expect_account(const struct pkv_engine_figures *f, uint64_t seed, ui
 static int run_with_tally(const struct random_run *run, struct tally *tally, uint64_t n,
                           struct pkv_err *err)
 {
-    struct traffic traffic = { run, 0 };
+    struct random_traffic traffic = { run, 0 };
     const struct pkv_engine_config config = {
-        .sched = run->sched, .step_time = run->step_time, .source = { give_spec, &traffic },
+        .sched = run->sched, .step_time = run->step_time, .source = random_source(&traffic),
         .sinks = { { .event = tally_event, .planned = tally_planned, .request = tally_request,
                      .step = tally_step, .ctx = tally } },
         .num_sinks = 1, .stuck_steps = run->stuck_steps, .max_steps = 500 };

@@ -20,28 +20,12 @@
 #define MOST_ALLOCATIONS 20000
 #define MOST_REQUESTS 4096
 
-struct traffic {
-    const struct random_run *run;
-    size_t next;
-};
-
-static int give_spec(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
-{
-    struct traffic *traffic = ctx;
-
-    (void)err;
-    if (traffic->next == traffic->run->num_specs)
-        return 0;
-    *out = traffic->run->specs[traffic->next++];
-    return 1;
-}
-
 static int run_with(const struct random_run *run, const struct pkv_sink *sinks, size_t num_sinks,
                     struct pkv_err *err)
 {
-    struct traffic traffic = { run, 0 };
+    struct random_traffic traffic = { run, 0 };
     struct pkv_engine_config config = {
-        .sched = run->sched, .step_time = run->step_time, .source = { give_spec, &traffic },
+        .sched = run->sched, .step_time = run->step_time, .source = random_source(&traffic),
         .num_sinks = num_sinks, .stuck_steps = run->stuck_steps, .max_steps = 500 };
     struct pkv_engine *engine;
     int result = -1;

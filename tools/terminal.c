@@ -89,15 +89,22 @@ void cli_progress_begin(struct cli_progress *progress, bool wanted)
     progress->begin_ns = progress->last_ns = cli_now_ns();
 }
 
+/* Columns that a line on stderr may have: one that went on in the next could not be written over. */
+static int line_width(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col - 1 : 79;
+}
+
 static void show(struct cli_progress *p, const struct pkv_step_row *row, int64_t now_ns)
 {
-    char virtual_time[48], real_time[48], steps[32], ended[32];
-    fprintf(stderr, "\r%s of virtual time, %s steps, %s requests ended, %lld waiting, "
-            "after %s\033[K",
-            pkv_format_duration(row->time_ns + row->dur_ns, virtual_time, sizeof virtual_time),
-            pkv_format_count(p->num_steps, steps), pkv_format_count(p->num_ended, ended),
-            (long long)row->waiting,
-            pkv_format_duration(now_ns - p->begin_ns, real_time, sizeof real_time));
+    char virtual_time[48], real_time[48], steps[32], ended[32], line[256];
+    snprintf(line, sizeof line, "%s of virtual time, %s steps, %s requests ended, %lld waiting, after %s",
+             pkv_format_duration(row->time_ns + row->dur_ns, virtual_time, sizeof virtual_time),
+             pkv_format_count(p->num_steps, steps), pkv_format_count(p->num_ended, ended),
+             (long long)row->waiting,
+             pkv_format_duration(now_ns - p->begin_ns, real_time, sizeof real_time));
+    fprintf(stderr, "\r%.*s\033[K", line_width(), line);
     fflush(stderr);
     p->shown = true;
 }

@@ -389,6 +389,22 @@ static void print_request(const struct pkv_request_spec *spec)
     printf("\n");
 }
 
+static int next_spec(void *ctx, struct pkv_request_spec *out, struct pkv_err *err)
+{
+    struct random_traffic *traffic = ctx;
+
+    (void)err;
+    if (traffic->next == traffic->run->num_specs)
+        return 0;
+    *out = traffic->run->specs[traffic->next++];
+    return 1;
+}
+
+struct pkv_source random_source(struct random_traffic *traffic)
+{
+    return (struct pkv_source){ .next = next_spec, .ctx = traffic };
+}
+
 void random_run_print(const struct random_run *run)
 {
     const struct pkv_sched_config *c = &run->sched;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pagedkv/engine.h"
 #include "pagedkv/model.h"
 #include "pagedkv/request.h"
 #include "pagedkv/sched.h"
@@ -34,6 +35,12 @@ struct random_run {
 };
 
 void random_run_draw(struct random_run *run, uint64_t seed);
+/* Its requests, one after the other, for an engine. */
+struct random_traffic {
+    const struct random_run *run;    /* borrowed */
+    size_t next;
+};
+struct pkv_source random_source(struct random_traffic *traffic);
 /* All of it as comments, for whoever has to find out why. */
 void random_run_print(const struct random_run *run);
 
