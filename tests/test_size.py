@@ -709,8 +709,8 @@ class Configs(SizeCase):
             note = self.size("config.json")["note"]
             for key, value in said.items():
                 self.assertIn(f"{key} is not in the config: taken as its class has it ({value})", note)
-            self.assertTrue(note.endswith("max_position_embeddings is not in the config: its longest "
-                                          "request is not known"), note)
+            self.assertTrue(note.endswith("max_position_embeddings is not in the config: no longest "
+                                          "request is told"), note)
             self.config({**config, **said, "max_position_embeddings": 4096, "torch_dtype": "bfloat16"})
             self.assertNotIn("note", self.size("config.json"))
         self.config({**without(QWEN_NEXT, "mamba_ssm_dtype"), "torch_dtype": "bfloat16"})

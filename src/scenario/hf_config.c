@@ -455,7 +455,7 @@ static void note_unsaid(const struct hf *hf, struct pkv_kv_model *out)
         add_note(out, said);
     }
     if (out->max_model_len == 0)
-        add_note(out, "max_position_embeddings is not in the config: its longest request is not known");
+        add_note(out, "max_position_embeddings is not in the config: no longest request is told");
 }
 
 static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
