@@ -695,6 +695,28 @@ class Configs(SizeCase):
             self.assertEqual(sizes[3], sizes[4])
             self.assertGreater(sizes[3], sizes[0])
 
+    def test_defaults_are_told(self):
+        """Each key that is not there and changes bytes is told, however many there are."""
+        small = {"num_hidden_layers": 12, "hidden_size": 2304, "sliding_window": 512}
+        heads = {"num_attention_heads": 8, "num_key_value_heads": 8}
+        for config, said in (
+                ({"model_type": "gemma3_text", **small},
+                 {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+                  "sliding_window_pattern": 6}),
+                ({"model_type": "llama4_text", **small, **heads},
+                 {"no_rope_layer_interval": 4, "attention_chunk_size": 8192})):
+            self.config(config)
+            note = self.size("config.json")["note"]
+            for key, value in said.items():
+                self.assertIn(f"{key} is not in the config: taken as its class has it ({value})", note)
+            self.assertTrue(note.endswith("max_position_embeddings is not in the config: no longest "
+                                          "request is told"), note)
+            self.config({**config, **said, "max_position_embeddings": 4096, "torch_dtype": "bfloat16"})
+            self.assertNotIn("note", self.size("config.json"))
+        self.config({**without(QWEN_NEXT, "mamba_ssm_dtype"), "torch_dtype": "bfloat16"})
+        self.assertIn("mamba_ssm_dtype is not in the config: the state is taken as bf16",
+                      self.size("config.json")["note"])
+
     def test_weights_of_few_bits(self):
         """A dtype that no cache takes over is told, as one that is not known."""
         for word in ("fp8", "int8", "float8_x"):

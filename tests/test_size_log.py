@@ -71,6 +71,31 @@ class Bounds(SizeCase):
             self.bad(f"speculative_config=SpeculativeConfig(method='eagle', {key}=2147483647)",
                      f"{key}: 2147483647 is above 4096")
 
+    def test_phrases(self):
+        for phrase, key, most in (
+                ("GPU KV cache size: {} tokens", "KV cache size", 1 << 52),
+                ("# GPU blocks: {}, # CPU blocks: 7", "# GPU blocks", 1 << 52),
+                ("# GPU blocks: 7, # CPU blocks: {}", "# CPU blocks", 1 << 52),
+                ("# cuda blocks: {}", "# cuda blocks", 1 << 52),
+                ("num_gpu_blocks is: {}", "num_gpu_blocks is", 1 << 52),
+                ("num_gpu_blocks_override={}", "num_gpu_blocks_override", 1 << 52),
+                ("kv_cache_memory_bytes={}", "kv_cache_memory_bytes", 1 << 60),
+                ("max_total_num_tokens={}", "max_total_num_tokens", 1 << 52),
+                ("#tokens: {}, K size: 1.00 GB, V size: 1.00 GB", "#tokens", 1 << 52),
+                ("#tokens: 64, K size: {} GB, V size: 1.00 GB", "K size", 1 << 30),
+                ("#tokens: 64, K size: 1.00 GB, V size: {} GB", "V size", 1 << 30),
+                ("#tokens: 64, KV size: {} GB", "KV size", 1 << 30),
+                ("Available KV cache memory: {} GiB", "KV cache memory", 1 << 30),
+                ("reserved for KV Cache is {}GiB", "reserved for KV Cache", 1 << 30),
+                ("Setting attention block size to {} tokens", "attention block size", 1 << 20),
+                ("Maximum concurrency for {} tokens per request: 1.00x", "maximum concurrency for", 1 << 52),
+                ("Maximum concurrency for 8,192 tokens per request: {}.00x", "maximum concurrency",
+                 ((1 << 32) - 1) // 200)):
+            for n in (str(most + 1), str(10 ** 30), f"{10 ** 30:,}"):
+                with self.subTest(phrase, n=n):
+                    self.write("log", f"INFO first\n{phrase.format(n)}\n{PLAIN}")
+                    self.wrong("llama-3.1-8b", "--log", "log", says=f"^log:2: {key}: {n[:39]} is above {most}$")
+
     def test_ranks_of_the_model(self):
         self.bad("tensor_parallel_size=7", "TP 7 does not divide 32 attention heads")
         self.bad("pipeline_parallel_size=33", "33 pipeline stages for 32 layers; from 1 to 32 are possible")

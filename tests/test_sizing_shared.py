@@ -297,15 +297,19 @@ class Sizing(ProgramCase):
         """Models, TP, PP and memories at random: no rank holds more than it has."""
         draw = random.Random(20)
         models = facts("models.json")
-        for _ in range(60):
-            model = draw.choice(models)
+        for i in range(len(models) + 30):
+            model = models[i] if i < len(models) else draw.choice(models)
             pp = draw.choice((1, 2, 3, 4))
             tp = draw.choice([int(tp) for tp, v in model["tp"].items() if v["valid"]])
             pools = [draw.randrange(1 << 28, 80 * GIB)
                      for _ in range(draw.choice((1, pp, pp * tp)))]
-            with self.subTest(model["name"], pp=pp, tp=tp, pools=pools):
-                got = self.size(model_word(model), "--tp", str(tp), "--pp", str(pp), "--kv-budget",
-                                ",".join(f"{n}B" for n in pools))
+            more = draw.choice(([], ["--kv-dtype", "fp8"], ["--kv-dtype", "fp16"], ["--kv-dtype", "int8"],
+                                ["--draft-layers", "1"], ["--no-prefix-cache"], ["--state-dtype", "fp32"],
+                                ["--state-dtype", "bf16", "--kv-dtype", "fp8"]))
+            with self.subTest(model["name"], pp=pp, tp=tp, pools=pools, more=more):
+                args = (model_word(model), "--tp", str(tp), "--pp", str(pp), "--kv-budget",
+                        ",".join(f"{n}B" for n in pools), *more)
+                got = self.size(*args)
                 used = [r["pool_bytes"] - r["stranded_bytes"] for r in got["ranks"]]
                 for rank, bytes_ in zip(got["ranks"], used):
                     self.assertEqual(bytes_, got["num_gpu_blocks"] * rank["block_bytes"])

@@ -111,7 +111,7 @@ struct pkv_kv_type {
 
 struct pkv_kv_model {
     char name[PKV_KV_NAME_SIZE];
-    char note[256];                          /* what was assumed about it; "" = nothing */
+    char note[2048];                         /* what was assumed about it; "" = nothing */
     uint32_t num_layers, num_types;
     uint8_t layers[PKV_KV_MAX_LAYERS];       /* [num_layers] index of its type */
     struct pkv_kv_type types[PKV_KV_MAX_TYPES];

@@ -8,6 +8,7 @@
  *
  * Quantised weights do not change the cache, so quantization_config is not looked at.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,13 @@ int hf_count(const struct node *node, uint32_t min, uint32_t max, uint32_t *out,
         return node_fail(node, err, "%s: %.40s is below %u", name, node->text, min);
     *out = (uint32_t)n;
     return 0;
+}
+
+void hf_assume(struct hf *hf, const char *key, uint32_t value)
+{
+    assert(hf->num_assumed < HF_MAX_ASSUMED);
+    hf->assumed[hf->num_assumed].key = key;
+    hf->assumed[hf->num_assumed++].value = value;
 }
 
 int hf_missing(const struct hf *hf, const char *name, const char *why, struct pkv_err *err)
@@ -316,11 +324,11 @@ static void add_note(struct pkv_kv_model *out, const char *said)
 
 static void note_heads(const struct hf *hf, struct pkv_kv_model *out)
 {
-    char said[96];
+    char said[128];
 
-    if (hf->assumed_index_dim > 0) {
-        snprintf(said, sizeof(said), "index_head_dim is not in the config: taken as its class has it (%u)",
-                 hf->assumed_index_dim);
+    for (uint32_t i = 0; i < hf->num_assumed; i++) {
+        snprintf(said, sizeof(said), "%s is not in the config: taken as its class has it (%u)",
+                 hf->assumed[i].key, hf->assumed[i].value);
         add_note(out, said);
     }
     if (!hf->kv_heads_assumed)
@@ -427,6 +435,29 @@ static void note_type(const struct hf *hf, struct pkv_kv_model *out)
         snprintf(out->note, sizeof(out->note), "it says no model_type: taken as %s", taken);
 }
 
+static bool has_state(const struct pkv_kv_model *model)
+{
+    for (uint32_t i = 0; i < model->num_types; i++)
+        if (model->types[i].kind == PKV_KV_STATE)
+            return true;
+    return false;
+}
+
+/* What is not said changes the state's bytes, or what is told of a request of full length. */
+static void note_unsaid(const struct hf *hf, struct pkv_kv_model *out)
+{
+    static const char *const dtypes[] = { "mamba_ssm_dtype", "mamba_ssm_cache_dtype", NULL };
+    char said[96];
+
+    if (has_state(out) && !hf_find(hf, dtypes)) {
+        snprintf(said, sizeof(said), "mamba_ssm_dtype is not in the config: the state is taken as %s",
+                 out->dtype == PKV_KV_FP16 ? "fp16" : "bf16");
+        add_note(out, said);
+    }
+    if (out->max_model_len == 0)
+        add_note(out, "max_position_embeddings is not in the config: no longest request is told");
+}
+
 static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_err *err)
 {
     static const char *const mtp[] = { "num_nextn_predict_layers", "mtp_num_hidden_layers", NULL };
@@ -438,6 +469,7 @@ static int read_rest(const struct hf *hf, struct pkv_kv_model *out, struct pkv_e
     out->num_attention_heads = hf->num_heads;
     if (read_dtypes(hf, out, err) < 0 || read_length(hf, &out->max_model_len, err) < 0)
         return -1;
+    note_unsaid(hf, out);
     return draft ? hf_count(draft, 0, 64, &out->num_mtp_layers, err) : 0;
 }
 

@@ -23,6 +23,8 @@ int hf_read_heads(struct hf *hf, struct pkv_err *err)
     if ((hf_find(hf, heads) || hf->num_heads == HF_NEEDED) &&
         hf_need(hf, heads, 65536, &hf->num_heads, err) < 0)
         return -1;
+    if (!hf_find(hf, heads))
+        hf_assume(hf, heads[0], hf->num_heads);
     return hf_find(hf, hidden) ? hf_need(hf, hidden, MAX_DIM * 64, &hf->hidden_size, err) : 0;
 }
 
@@ -119,6 +121,8 @@ int hf_read_head_dim(struct hf *hf, struct pkv_err *err)
             return hf_missing(hf, "head_dim", "hidden_size is no multiple of num_attention_heads",
                               err);
         hf->head_dim_k = hf->hidden_size / hf->num_heads;
+    } else {
+        hf_assume(hf, names[0], hf->head_dim_k);
     }
     hf->head_dim_v = hf->head_dim_k;
     if (!v && hf->family->rule == HF_MIXED_HEADS)
@@ -189,7 +193,8 @@ static int read_index_dim(struct hf *hf, uint32_t *out, struct pkv_err *err)
     if (dim)
         return hf_count(dim, 1, MAX_DIM, out, err);
     *out = has_class_indexer(hf) ? CLASS_INDEX_DIM : 0;
-    hf->assumed_index_dim = *out;
+    if (*out > 0)
+        hf_assume(hf, "index_head_dim", *out);
     if (!other || *out > 0)
         return 0;
     snprintf(why, sizeof(why), "%s says that there is an indexer", other->key);

@@ -55,6 +55,8 @@ static int read_pattern(struct hf *hf, struct pkv_err *err)
     if ((hf_find(hf, pattern_names) || pattern == 0) &&
         hf_need(hf, pattern_names, PKV_KV_MAX_LAYERS, &pattern, err) < 0)
         return -1;
+    if (!hf_find(hf, pattern_names))
+        hf_assume(hf, pattern_names[0], pattern);
     for (uint32_t i = 0; i < hf->num_layers; i++)
         hf->roles[i] = (i + 1) % pattern != 0 ? HF_SLIDING : HF_FULL;
     if (hf->family->last_is_full)
@@ -88,6 +90,8 @@ static int read_chunked(struct hf *hf, struct pkv_err *err)
     if (every && hf_count(every, 1, PKV_KV_MAX_LAYERS, &interval, err) < 0)
         return -1;
     if (!list || (list->kind == NODE_LIST && !list->children)) {
+        if (!every)
+            hf_assume(hf, "no_rope_layer_interval", interval);
         for (uint32_t i = 0; i < hf->num_layers; i++)
             hf->roles[i] = (i + 1) % interval != 0 ? HF_CHUNK : HF_FULL;
         return 0;
@@ -252,6 +256,8 @@ static int read_window(struct hf *hf, enum hf_role role, const char *const *name
         return 0;
     if ((hf_find(hf, names) || fallback == 0) && hf_need(hf, names, MAX_WINDOW, &fallback, err) < 0)
         return -1;
+    if (!hf_find(hf, names))
+        hf_assume(hf, names[0], fallback);
     for (uint32_t i = 0; i < hf->num_layers; i++)
         if (hf->roles[i] == (uint8_t)role)
             hf->windows[i] = fallback;

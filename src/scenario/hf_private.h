@@ -38,6 +38,8 @@ struct hf_family {
 
 enum hf_role { HF_FULL, HF_SLIDING, HF_CHUNK, HF_STATE, HF_NOTHING };
 
+#define HF_MAX_ASSUMED 8u
+
 struct hf {
     const struct node *outer, *text;     /* the document; the map of the text model */
     const char *type;                    /* "" = not said */
@@ -46,7 +48,8 @@ struct hf {
     bool is_latent;                      /* its cache is latent */
     uint32_t num_layers, num_heads, hidden_size;   /* hidden_size 0 = not said */
     uint32_t num_kv_heads, head_dim_k, head_dim_v;
-    uint32_t assumed_index_dim;          /* what its class has where it says none; 0 = it says one */
+    struct { const char *key; uint32_t value; } assumed[HF_MAX_ASSUMED];   /* as its class has them */
+    uint32_t num_assumed;
     bool kv_heads_assumed;               /* neither said nor all that the class knows */
     uint8_t roles[PKV_KV_MAX_LAYERS];    /* [num_layers] */
     uint32_t windows[PKV_KV_MAX_LAYERS]; /* of sliding and chunked layers */
@@ -65,6 +68,8 @@ int hf_need(const struct hf *hf, const char *const *names, uint32_t max, uint32_
             struct pkv_err *err);
 int hf_need_one(const struct hf *hf, const char *name, uint32_t max, uint32_t *out,
                 struct pkv_err *err);
+/* A key that is not there is taken as its class has it, and the note says so. */
+void hf_assume(struct hf *hf, const char *key, uint32_t value);
 int hf_missing(const struct hf *hf, const char *name, const char *why, struct pkv_err *err);
 /* A list of num_layers items. */
 int hf_want_list(const struct hf *hf, const struct node *list, struct pkv_err *err);

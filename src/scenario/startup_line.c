@@ -69,14 +69,6 @@ const char *line_setting(const char *line, const char *key)
     return NULL;
 }
 
-void line_set_count(const char *line, const char *key, uint64_t *out)
-{
-    const char *value = line_setting(line, key);
-
-    if (value)
-        line_take_count(&value, out);
-}
-
 /* A word, in quotes or not. */
 void line_set_word(const char *line, const char *key, char *out, size_t size)
 {
@@ -91,12 +83,4 @@ void line_set_word(const char *line, const char *key, char *out, size_t size)
         memcpy(out, value, length);
         out[length] = '\0';
     }
-}
-
-void line_phrase_count(const char *line, const char *phrase, uint64_t *out)
-{
-    const char *value = line_after(line, phrase);
-
-    if (value)
-        line_take_count(&value, out);
 }

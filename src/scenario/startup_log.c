@@ -16,12 +16,17 @@
 
 #define MAX_PLACES 9u    /* of GiB: the tenth is less than a byte */
 
-static bool take_memory(const char *text, struct pkv_log_memory *out)
+#define MAX_GIB (1u << 30)
+#define MAX_BYTES (UINT64_C(1) << 60)
+#define MAX_COUNT (UINT64_C(1) << 52)   /* of tokens and blocks */
+
+static bool take_memory(struct startup_reader *r, const char *key, const char *text,
+                        struct pkv_log_memory *out)
 {
     uint64_t n;
     uint32_t places = 0;
 
-    if (!text || !line_take_count(&text, &n) || n > 1u << 30)
+    if (!startup_take(r, key, &text, MAX_GIB, &n))
         return false;
     if (*text == '.')
         for (text++; isdigit((unsigned char)*text) && places < MAX_PLACES; text++, places++)
@@ -119,12 +124,14 @@ static void add_memory(struct startup_reader *r, const struct pkv_log_memory *me
     log->num_memories += at == log->num_memories;
 }
 
-static void phrase_memory(struct startup_reader *r, const char *line, const char *phrase)
+/* A phrase may begin with a capital or not: the key, as errors have it, is the phrase without that. */
+static void phrase_memory(struct startup_reader *r, const char *line, const char *phrase,
+                          const char *key)
 {
     const char *value = line_after(line, phrase);
     struct pkv_log_memory memory;
 
-    if (!take_memory(value, &memory))
+    if (!take_memory(r, key, value, &memory))
         return;
     mark(&memory, line, value);
     add_memory(r, &memory);
@@ -138,25 +145,44 @@ static bool is_news(const struct pkv_startup_log *log, uint64_t former, uint64_t
     return former == 0 || log->num_memories < 2 || n <= former;
 }
 
-static void read_tokens(struct pkv_startup_log *log, const char *line)
+/* As startup_take(), of what stands behind a phrase, or of a setting. */
+static bool phrase_count(struct startup_reader *r, const char *line, const char *phrase, uint64_t *out)
 {
+    const char *value = line_after(line, phrase);
+
+    return startup_take(r, phrase, &value, MAX_COUNT, out);
+}
+
+static bool setting_count(struct startup_reader *r, const char *line, const char *key, uint64_t most,
+                          uint64_t *out)
+{
+    const char *value = line_setting(line, key);
+
+    return startup_take(r, key, &value, most, out);
+}
+
+static void read_tokens(struct startup_reader *r, const char *line)
+{
+    struct pkv_startup_log *log = r->log;
     uint64_t tokens = 0;
 
-    line_phrase_count(line, "KV cache size: ", &tokens);
+    phrase_count(r, line, "KV cache size: ", &tokens);
     if (tokens > 0 && is_news(log, log->tokens, tokens))
         log->tokens = tokens;
 }
 
-static void read_concurrency(struct pkv_startup_log *log, const char *line)
+static void read_concurrency(struct startup_reader *r, const char *line)
 {
-    const char *value = line_after(line, "aximum concurrency for ");
+    struct pkv_startup_log *log = r->log;
+    const char *value = line_after(line, "aximum concurrency for "), *whole;
     uint32_t hundredths;
-    uint64_t length;
+    uint64_t length, times;
 
-    if (!value || !line_take_count(&value, &length))
+    if (!startup_take(r, "maximum concurrency for", &value, MAX_COUNT, &length))
         return;
-    value = line_after(value, "per request: ");
-    if (!value || !line_take_hundredths(value, &hundredths) ||
+    value = whole = line_after(value, "per request: ");
+    if (!startup_take(r, "maximum concurrency", &whole, UINT32_MAX / 200, &times) ||
+        !line_take_hundredths(value, &hundredths) ||
         !is_news(log, log->concurrency_hundredths, hundredths))
         return;
     log->concurrency_hundredths = hundredths;
@@ -191,13 +217,13 @@ static void read_sglang(struct startup_reader *r, const char *line)
     uint64_t tokens = 0;
     bool has_memory;
 
-    line_phrase_count(line, "#tokens: ", &tokens);
+    phrase_count(r, line, "#tokens: ", &tokens);
     if (tokens == 0)
-        line_set_count(line, "max_total_num_tokens", &tokens);
+        setting_count(r, line, "max_total_num_tokens", MAX_COUNT, &tokens);
     if (tokens == 0)
         return;
-    has_memory = k && v ? take_memory(k, &memory) && take_memory(v, &part)
-                        : take_memory(both, &memory);
+    has_memory = k && v ? take_memory(r, "K size", k, &memory) && take_memory(r, "V size", v, &part)
+                        : take_memory(r, "KV size", both, &memory);
     if (has_memory) {
         if (k && v)
             memory = add_up(memory, part);
@@ -208,11 +234,12 @@ static void read_sglang(struct startup_reader *r, const char *line)
     r->log->tokens = tokens;
 }
 
-static void read_override(struct pkv_startup_log *log, const char *line)
+static void read_override(struct startup_reader *r, const char *line)
 {
+    struct pkv_startup_log *log = r->log;
     uint64_t blocks = 0;
 
-    line_set_count(line, "num_gpu_blocks_override", &blocks);
+    setting_count(r, line, "num_gpu_blocks_override", MAX_COUNT, &blocks);
     if (blocks == 0)
         return;
     log->num_gpu_blocks = blocks;
@@ -222,22 +249,22 @@ static void read_override(struct pkv_startup_log *log, const char *line)
 static void read_vllm(struct startup_reader *r, const char *line)
 {
     struct pkv_startup_log *log = r->log;
+    const char *size = line_after(line, "etting attention block size to ");
     uint64_t block_size = 0;
 
-    phrase_memory(r, line, "vailable KV cache memory: ");
-    phrase_memory(r, line, "reserved for KV Cache is ");
-    line_phrase_count(line, "# GPU blocks: ", &log->num_gpu_blocks);
-    line_phrase_count(line, "# cuda blocks: ", &log->num_gpu_blocks);
-    line_phrase_count(line, "# CPU blocks: ", &log->num_cpu_blocks);
-    line_phrase_count(line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
-    read_override(log, line);
-    line_set_count(line, "kv_cache_memory_bytes", &log->memory_bytes);
-    line_set_count(line, "KV_CACHE_MEMORY_BYTES", &log->memory_bytes);
-    line_phrase_count(line, "etting attention block size to ", &block_size);
-    if (block_size > 0 && block_size <= 1u << 20)
+    phrase_memory(r, line, "vailable KV cache memory: ", "KV cache memory");
+    phrase_memory(r, line, "reserved for KV Cache is ", "reserved for KV Cache");
+    phrase_count(r, line, "# GPU blocks: ", &log->num_gpu_blocks);
+    phrase_count(r, line, "# cuda blocks: ", &log->num_gpu_blocks);
+    phrase_count(r, line, "# CPU blocks: ", &log->num_cpu_blocks);
+    phrase_count(r, line, "num_gpu_blocks is: ", &log->num_gpu_blocks);
+    read_override(r, line);
+    setting_count(r, line, "kv_cache_memory_bytes", MAX_BYTES, &log->memory_bytes);
+    setting_count(r, line, "KV_CACHE_MEMORY_BYTES", MAX_BYTES, &log->memory_bytes);
+    if (startup_take(r, "attention block size", &size, 1u << 20, &block_size) && block_size > 0)
         log->block_size = (uint32_t)block_size;
-    read_tokens(log, line);
-    read_concurrency(log, line);
+    read_tokens(r, line);
+    read_concurrency(r, line);
     r->is_v1 |= strstr(line, "V1 LLM engine") != NULL;
     r->is_v0 |= strstr(line, "# CPU blocks: ") || strstr(line, "reserved for KV Cache is ") ||
                 strstr(line, "V0 LLM engine") || strstr(line, "nitializing an LLM engine");

@@ -23,14 +23,15 @@ bool line_take_count(const char **text, uint64_t *out);
 bool line_take_hundredths(const char *text, uint32_t *out);
 /* What stands behind a phrase; NULL = it is not in the line. */
 const char *line_after(const char *line, const char *phrase);
-void line_phrase_count(const char *line, const char *phrase, uint64_t *out);
-/* The value of a setting, written key=value, 'key': value or "key": value; NULL = not in the line.
- * Those that set *out leave it as it is when there is none. */
+/* The value of a setting, written key=value, 'key': value or "key": value; NULL = not in the line. */
 const char *line_setting(const char *line, const char *key);
-void line_set_count(const char *line, const char *key, uint64_t *out);
-/* A word, in quotes or not; None is none. */
+/* A word, in quotes or not; None is none, and leaves *out as it is. */
 void line_set_word(const char *line, const char *key, char *out, size_t size);
 
+/* A count of at most `most`; false = there is none, or it is larger, which is kept as the first bad
+ * number of the log. *text, which may be NULL, goes behind it. */
+bool startup_take(struct startup_reader *r, const char *key, const char **text, uint64_t most,
+                  uint64_t *out);
 void startup_read_settings(struct startup_reader *r, const char *line);
 /* Settings in brackets of their own within the line, which are blank in it afterwards. */
 void startup_read_nested(struct startup_reader *r, char *line);

@@ -31,29 +31,42 @@ static char *end_of_brackets(char *open)
 
 static void keep_bad(struct startup_reader *r, const char *key, const char *digits, uint64_t most)
 {
+    int length = 0;
+
     if (r->bad_line > 0)
         return;
     r->bad_line = r->line;
     r->bad_most = most;
-    snprintf(r->bad_key, sizeof(r->bad_key), "%s", key);
-    snprintf(r->bad_number, sizeof(r->bad_number), "%.*s", (int)strspn(digits, "0123456789,"), digits);
-    r->bad_number[strcspn(r->bad_number, ",")] = '\0';
+    snprintf(r->bad_key, sizeof(r->bad_key), "%.*s", (int)strcspn(key, ":"), key);
+    while (isdigit((unsigned char)digits[length]) ||
+           (digits[length] == ',' && isdigit((unsigned char)digits[length + 1])))
+        length++;
+    snprintf(r->bad_number, sizeof(r->bad_number), "%.*s", length, digits);
+}
+
+bool startup_take(struct startup_reader *r, const char *key, const char **text, uint64_t most,
+                  uint64_t *out)
+{
+    const char *digits = *text;
+    uint64_t n;
+
+    if (!digits || !isdigit((unsigned char)*digits))
+        return false;
+    if (!line_take_count(text, &n) || n > most) {
+        keep_bad(r, key, digits, most);
+        return false;
+    }
+    *out = n;
+    return true;
 }
 
 /* The line where it stood; 0 = it is not here. */
 static uint64_t set_number(struct startup_reader *r, const char *line, const char *key, uint64_t most,
                            uint64_t *out)
 {
-    const char *digits = line_setting(line, key), *end = digits;
-    uint64_t n;
+    const char *digits = line_setting(line, key);
 
-    if (!digits || !isdigit((unsigned char)*digits))
-        return 0;
-    if (!line_take_count(&end, &n) || n > most)
-        keep_bad(r, key, digits, most);
-    else
-        *out = n;
-    return r->line;
+    return startup_take(r, key, &digits, most, out) || r->bad_line == r->line ? r->line : 0;
 }
 
 static void set_u32(struct startup_reader *r, const char *line, const char *key, uint32_t most,
