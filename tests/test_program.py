@@ -189,7 +189,8 @@ class Help(ProgramCase):
             self.assertEqual(",".join(facts[name.upper()]),
                              self.read("out", name).decode().splitlines()[0])
         self.assertEqual([key for key in facts["SUMMARY.JSON"]
-                          if key not in ("waste", "speculation", "samples", "whole", "sessions")],
+                          if key not in ("waste", "speculation", "samples", "whole", "sessions",
+                                         "warm")],
                          list(self.summary("out")))
         kinds = ",".join(facts["EVENTS.JSONL"][1:]).replace(" ", "").split(",")
         events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]

@@ -243,7 +243,7 @@ START_TEST(what_nothing_looks_at_is_told)
     summary.num_with_deadline = 1200;
     text = report(&scenario, &summary, NUM_POINTS, NULL, 100, false, false);
     expect_has(text, "1 request has a priority, which is not looked at: order is fcfs\n");
-    expect_has(text, "1,200 requests have a deadline, which no policy of this version looks at\n");
+    expect_has(text, "1,200 requests have a deadline, which only order: edf looks at\n");
     pkv_report_free(text);
     scenario.preset = preset;
     pkv_policies_set(&scenario.sched.policies, PKV_CHOICE_ORDER,

@@ -238,6 +238,18 @@ START_TEST(an_abort_counts_from_the_arrival)
 }
 END_TEST
 
+/* A row behind the one that is marked as the last still follows it, as long as that is there. */
+START_TEST(a_row_behind_the_last)
+{
+    begin(40);
+    expect_done("{\"timestamp\":0,\"prompt\":40,\"output_length\":9,\"session\":\"a\",\"last\":true}\n"
+                "{\"timestamp\":1,\"prompt\":[[\"@prev\",49],[null,1]],\"output_length\":2,\"session\":\"a\","
+                "\"delay_ms\":10}\n");
+    ck_assert_int_eq(run.told[1].arrival_ns, 19 * MS);
+    ck_assert_uint_eq(run.told[1].former_tokens, 49);
+}
+END_TEST
+
 /* A row does not come before its place: its own time, or that of the row above it. */
 START_TEST(no_row_comes_before_its_place)
 {
@@ -538,6 +550,7 @@ int main(void)
     tcase_add_test(c, one_that_is_refused_is_followed_too);
     tcase_add_test(c, an_abort_counts_from_the_arrival);
     tcase_add_test(c, no_row_comes_before_its_place);
+    tcase_add_test(c, a_row_behind_the_last);
     tcase_add_test(c, a_closed_loop);
     tcase_add_test(c, a_closed_loop_of_conversations);
     tcase_add_test(c, a_row_contains_the_one_it_follows);

@@ -337,6 +337,23 @@ class Budgets(SizeCase):
             self.assertEqual((got["num_gpu_blocks"], got["tokens_new_rule"],
                               got["max_concurrency_hundredths"]), (6963, tokens, ratio))
 
+    def test_context_ranks_share_positions(self):
+        # 61 layers of 576 values: 70,272 B; of 4,096 positions each of 4 ranks has 1,024.
+        got = self.size("deepseek-v3", "--tp", "4", "--dcp", "4", "--kv-budget", "40GiB", "--lengths", "4096,4097",
+                        "--prompt", "4096", "--output", "1")
+        lengths = {one["positions_tokens"]: one["payload_bytes"] for one in got["lengths"]}
+        self.assertEqual(lengths, {4096: 1024 * 70272, 4097: 1025 * 70272})
+        said = self.done("size", "deepseek-v3", "--tp", "4", "--dcp", "4", "--kv-budget", "40GiB").stdout
+        self.assertIn("of one TP rank, which has one position in 4", " ".join(said.split()))
+
+    def test_fp8_beside_a_sparse_indexer(self):
+        # 512 + 4 x 4 + 2 x 64 of a latent vector, 128 + 4 of the indexer.
+        flags = ("--layers", "61", "--latent", "512,64", "--indexer", "128")
+        for dtype in ("fp8", "fp8_ds_mla"):
+            self.assertEqual(self.size(*flags, "--kv-dtype", dtype)["position_bytes"], 61 * (656 + 132))
+        self.assertIn("cache fp8, stored as fp8_ds_mla beside a sparse indexer",
+                      " ".join(self.done("size", *flags, "--kv-dtype", "fp8").stdout.split()))
+
     def test_longest(self):
         """What does not fit is named, in bytes, with the length that does."""
         got = self.size("qwen3-30b-a3b", "--kv-dtype", "fp8", "--max-model-len", "221000",

@@ -134,6 +134,13 @@ class Convert(ProgramCase):
         back = self.done("trace", "convert", "t.csv", "--to", "native").stdout
         self.assertEqual(json.loads(back)["tenant"], "two lines")
 
+    def test_rows_without_output_are_counted(self):
+        self.write("q.csv", "ts,in,out\n1,10,0\n2,10,5\n")
+        result = self.done("trace", "convert", "q.csv", "--to", "vidur", "--columns",
+                           "arrival=ts,prompt=in,output=out", "-o", "q2.csv")
+        self.assertIn("1 row of format csv read; written as vidur\n1 row without output left out\n",
+                      result.stderr)
+
     def test_losses_are_counted(self):
         self.write("log.csv", LOG)
         result = self.done("trace", "convert", "log.csv", *TOLD, "--to", "azure", "-o", "azure.csv")

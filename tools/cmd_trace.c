@@ -108,13 +108,17 @@ static void say_result(const struct values *v, const struct pkv_trace *trace,
     char digits[32];
     if (v->quiet)
         return;
-    fprintf(stderr, "%s rows of format %s read; written as %s\n",
-            pkv_format_count(pkv_trace_notes(trace)->rows, digits),
-            pkv_trace_notes(trace)->format, v->to);
+    const struct pkv_trace_notes *notes = pkv_trace_notes(trace);
+    fprintf(stderr, "%s row%s of format %s read; written as %s\n", pkv_format_count(notes->rows, digits),
+            notes->rows == 1 ? "" : "s", notes->format, v->to);
+    if (notes->skipped_no_output > 0)
+        fprintf(stderr, "%s row%s without output left out\n",
+                pkv_format_count(notes->skipped_no_output, digits),
+                notes->skipped_no_output == 1 ? "" : "s");
     if (block_size > 0)
         fprintf(stderr, "a hash id stands for %u tokens: read it with --hash-block-size %u\n",
                 block_size, block_size);
-    if (block_size > 0 && !pkv_trace_notes(trace)->has_prompts)
+    if (block_size > 0 && !notes->has_prompts)
         fputs("the trace tells lengths and no content: each row got hash ids that no other one has, so "
               "nothing will be found shared\n", stderr);
     if (strcmp(v->to, "azure") == 0)

@@ -73,7 +73,8 @@ static const struct man_fact size[] = {
     {"max_model_len_request_blocks", "what one such request needs, where it fits"},
     {"max_model_len_request_bytes", "and where it does not"},
     {"max_concurrency_hundredths", "how many of them fit, as engines print it"},
-    {"longest_request_tokens", "for which the blocks are enough, at most max_model_len"},
+    {"longest_request_tokens", "for which the blocks are enough, the null block among them as in the "
+                               "engine's message; at most max_model_len"},
     {"lengths", "a list: of --lengths, else of 4096, 32768 and 131072 those that fit"},
     {"lengths.positions_tokens", "positions stored"},
     {"lengths.payload_bytes", "what they take, state with them; all stages of one TP rank"},

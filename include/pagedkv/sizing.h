@@ -227,9 +227,13 @@ struct pkv_kv_plan {
 int pkv_kv_plan_make(const struct pkv_kv_model *model, const struct pkv_kv_config *config,
                      struct pkv_kv_plan *out, struct pkv_err *err);
 
-/* What one sequence of so many positions stores on all stages of one TP rank, windows cut, without
- * state and without rounding to blocks; UINT64_MAX = 2^64 or more. stage: one of them, or
- * PKV_KV_ALL_STAGES. */
+/* How values of the type are stored: beside a sparse indexer fp8 is fp8_ds_mla.
+ *   source  vllm/model_executor/models/config.py, DeepseekV32ForCausalLM */
+enum pkv_kv_dtype pkv_kv_stored_dtype(const struct pkv_kv_model *model, enum pkv_kv_dtype dtype);
+
+/* What one sequence of so many positions stores on all stages of one TP rank, windows cut, of DCP its
+ * share of the positions rounded up, without state and without rounding to blocks; UINT64_MAX = 2^64 or
+ * more. stage: one of them, or PKV_KV_ALL_STAGES. */
 #define PKV_KV_ALL_STAGES UINT32_MAX
 uint64_t pkv_kv_sequence_bytes(const struct pkv_kv_model *model, const struct pkv_kv_plan *plan,
                                uint32_t stage, uint64_t num_positions);

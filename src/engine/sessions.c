@@ -408,11 +408,9 @@ int sessions_arrived(struct sessions *s, const struct pkv_request_spec *spec,
     if (!spec->session)
         return 0;
     if (!held) {
-        uint64_t name = name_of(spec);
-        bool is_alone = spec->is_last && !spec->loop;
-        session = is_alone ? find(s, name) : find_or_add(s, name, spec->row, err);
+        session = find_or_add(s, name_of(spec), spec->row, err);
         if (!session)
-            return is_alone ? 0 : -1;
+            return -1;
         bool had_loop = session->loop != NULL;
         if (join_loop(s, spec, session, err) < 0)
             return -1;

@@ -41,10 +41,12 @@ uint64_t pkv_kv_sequence_bytes(const struct pkv_kv_model *model, const struct pk
         if (index == PKV_KV_NO_TYPE)
             continue;
         type = &model->types[index];
+        enum pkv_kv_kind kind = plan->config.no_windows && type->kind != PKV_KV_STATE ? PKV_KV_FULL
+                                                                                      : type->kind;
+        bool is_dealt_out = kind == PKV_KV_FULL || kind == PKV_KV_LATENT;   /* among the ranks of context */
         sum += (unsigned __int128)plan->type_bytes[index] *
-               stored_positions(plan->config.no_windows && type->kind != PKV_KV_STATE
-                                    ? PKV_KV_FULL : type->kind,
-                                type->window, num_positions);
+               stored_positions(kind, type->window,
+                                is_dealt_out ? kv_ceil_div(num_positions, plan->config.dcp) : num_positions);
     }
     return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
 }

@@ -248,6 +248,14 @@ static int state_bytes(const struct pkv_kv_state *s, const struct pkv_kv_config 
     return 0;
 }
 
+enum pkv_kv_dtype pkv_kv_stored_dtype(const struct pkv_kv_model *model, enum pkv_kv_dtype dtype)
+{
+    bool is_sparse = false;
+    for (uint32_t i = 0; i < model->num_types; i++)
+        is_sparse |= model->types[i].kind == PKV_KV_LATENT && model->types[i].index_dim > 0;
+    return is_sparse && dtype == PKV_KV_FP8 ? PKV_KV_FP8_DS_MLA : dtype;
+}
+
 int kv_type_bytes(const struct pkv_kv_type *type, const struct pkv_kv_config *config,
                   const struct pkv_kv_model *model, uint64_t *out_position, uint64_t *out_state,
                   struct pkv_err *err)
@@ -258,7 +266,7 @@ int kv_type_bytes(const struct pkv_kv_type *type, const struct pkv_kv_config *co
     if (type->kind == PKV_KV_STATE)
         return state_bytes(&type->state, config, model, out_state, err);
     if (type->kind == PKV_KV_LATENT)
-        return latent_bytes(type, config->dtype, out_position, err);
+        return latent_bytes(type, pkv_kv_stored_dtype(model, config->dtype), out_position, err);
     heads = type->num_kv_heads > config->tp ? type->num_kv_heads / config->tp : 1;
     if (kv_vector_bytes(config->dtype, type->head_dim_k, &k, err) < 0 ||
         kv_vector_bytes(config->dtype, type->head_dim_v, &v, err) < 0)

@@ -140,9 +140,14 @@ static void add_limit(struct pkv_text *t, uint32_t limit, const char *word)
         pkv_text_fmt(t, "unlimited %ss", word);
 }
 
+static bool is_order(const struct pkv_scenario *s, const char *name)
+{
+    return strcmp(s->sched.policies.order->info.name, name) == 0;
+}
+
 static bool is_by_priority(const struct pkv_scenario *s)
 {
-    return strcmp(s->sched.policies.order->info.name, "fcfs") != 0;
+    return !is_order(s, "fcfs");
 }
 
 static void add_host(struct page *p, const struct pkv_sched_config *c)
@@ -236,10 +241,10 @@ void page_unused(struct page *p, const struct pkv_scenario *scenario,
         page_item(p, "", t.text ? t.text : "");
     }
     pkv_text_clear(&t);
-    if (summary->num_with_deadline > 0) {
+    if (summary->num_with_deadline > 0 && !is_order(scenario, "edf")) {
         add_counted(&t, summary->num_with_deadline, "request");
         pkv_text_add(&t, summary->num_with_deadline == 1 ? " has a deadline" : " have a deadline");
-        pkv_text_add(&t, ", which no policy of this version looks at");
+        pkv_text_add(&t, ", which only order: edf looks at");
         page_item(p, "", t.text ? t.text : "");
     }
     p->text.failed |= t.failed;

@@ -54,7 +54,10 @@ static void add_model(struct page *p, struct pkv_text *t, const struct size_answ
 static void add_ranks(struct pkv_text *t, const struct size_answer *a)
 {
     const struct pkv_kv_config *c = &a->plan.config;
+    enum pkv_kv_dtype stored = pkv_kv_stored_dtype(&a->q->model, c->dtype);
     pkv_text_fmt(t, "cache %s", pkv_kv_dtype_name(c->dtype));
+    if (stored != c->dtype)
+        pkv_text_fmt(t, ", stored as %s beside a sparse indexer", pkv_kv_dtype_name(stored));
     if (a->plan.state_total_bytes > 0)
         pkv_text_fmt(t, ", state %s", c->fp32_state ? "fp32" : pkv_kv_dtype_name(a->q->model.dtype));
     pkv_text_fmt(t, "; TP %u", c->tp);
@@ -78,6 +81,8 @@ static void add_position(struct page *p, struct pkv_text *t, const struct size_a
     put_item(p, "ranks", t);
     add_bytes(t, a->plan.position_bytes);
     pkv_text_fmt(t, " in all layers%s", is_split ? " of one TP rank" : "");
+    if (a->plan.config.dcp > 1)
+        pkv_text_fmt(t, ", which has one position in %u", a->plan.config.dcp);
     put_item(p, "a position", t);
     add_bytes(t, a->plan.growing_bytes);
     pkv_text_add(t, " of that goes on growing");
