@@ -232,7 +232,7 @@ START_TEST(first_row_is_wrong)
     expect_error("{\"foo\": 1}\n", NULL, 1, 0, "the format is unknown (known: "
                  "native, mooncake, ");
     expect_error("{}\n", NULL, 1, 0, "the format is unknown");
-    expect_error("[1, 2]\n", NULL, 1, 0, "the format is unknown");
+    expect_error("[1, 2]\n", NULL, 1, 0, "this file is one JSON array; a trace has one object on each line");
     expect_error("\n\n  \n", NULL, 0, 0, "is empty");
     expect_error("", NULL, 0, 0, "is empty");
 }
