@@ -496,10 +496,11 @@ class Large(PageCase):
     def test_large_run(self):
         path = self.path("out", "report.html")
         self.assertLess(os.path.getsize(path), 5_000_000)
-        times = [self.browser.open(path) for _ in range(3)]
+        times = [self.browser.open(path)]
+        while min(times) >= 3000 and len(times) < 8:      # other programs may have had the machine
+            times.append(self.browser.open(path))
         print(f"# drawn in {min(times):.0f} ms, {os.path.getsize(path):,} bytes", flush=True)
-        if os.getloadavg()[0] < os.cpu_count():       # else the time is that of other programs
-            self.assertLess(min(times), 3000)
+        self.assertLess(min(times), 3000)
         self.check_silent()
         self.browser.screenshot("report")
         self.browser.screenshot("report-whole", whole=True)
